@@ -50,8 +50,8 @@ contracts: $(VENV)/test.done
 	$(BIN)/lint-imports
 	$(BIN)/python tools/architecture.py --check
 
-bench: $(VENV)/test.done ## timings against peers, each in one run
-	for file in benchmarks/*.py; do echo "== $$file"; $(CLEAN_ENV) xvfb-run -a $(BIN)/python $$file || exit 1; done
+bench: $(VENV)/test.done ## timings against peers, each in one run; the main ratios are recorded
+	$(CLEAN_ENV) xvfb-run -a $(BIN)/python benchmarks/history.py
 
 docs: $(VENV)/test.done ## build the documentation site, to be read from site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

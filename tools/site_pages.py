@@ -1,11 +1,13 @@
 """Pages of the documentation site that are made at each build (a hook of mkdocs).
 
 Nothing of them is kept in the repository, so nothing can grow false: the command line from its own
-parser, design, changes and contributing from the files at the top, notebooks from their cells, and
-the list of numbers from the tables of the methods pages.
+parser, design, changes and contributing from the files at the top, notebooks from their cells, the
+history of benchmarks from its records, and the list of numbers from the tables of the methods
+pages.
 """
 
 import enum
+import importlib.util
 import inspect
 import json
 import os
@@ -18,6 +20,8 @@ from typing import Any
 TOP = Path(__file__).parents[1]
 _CELL_S = 240
 """Longest time of a cell of a notebook, seconds."""
+_NO_ADDRESS = "http://127.0.0.1:9"
+"""Address without a server: a build downloads no exam unless it is given an address."""
 SHOWN = {
     "design.md": "DESIGN.md",
     "changelog.md": "CHANGELOG.md",
@@ -59,6 +63,7 @@ def on_files(files: Any, config: Any) -> Any:
     pages = {page: _as_page(TOP / source) for page, source in SHOWN.items()}
     pages["command_line.md"] = command_line_page()
     pages["keys.md"] = keys_page()
+    pages["benchmark_history.md"] = benchmark_history()
     for notebook in _notebooks(config):
         page = notebook_page(run_notebook(notebook), notebook.name)
         pages[f"notebooks/{notebook.stem}.md"] = page
@@ -101,6 +106,17 @@ def _as_page(source: Path) -> str:
     for name, page in places.items():
         text = text.replace(f"]({name})", f"]({page})")
     return text.replace("](docs/", "](")
+
+
+def benchmark_history() -> str:
+    """Return the page that draws the recorded runs of `make bench`."""
+    spec = importlib.util.spec_from_file_location("history", TOP / "benchmarks" / "history.py")
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError("benchmarks/history.py")
+    history = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(history)
+    page: str = history.history_page(history.read_runs())
+    return page
 
 
 def command_line_page() -> str:
@@ -365,7 +381,8 @@ def keys_page() -> str:
 def run_notebook(path: Path) -> dict[str, Any]:
     """Return a notebook with the outputs of its cells, run in a kernel of its own.
 
-    Outputs that it already has are kept. SITE_NOTEBOOKS names the notebooks to run, by their file
+    Outputs that it already has are kept. An exam is downloaded only if MAMAMIA_EXAM_ADDRESS
+    names the address. SITE_NOTEBOOKS names the notebooks to run, by their file
     names without suffix and separated by commas; by default, all are run.
 
     Raises
@@ -383,7 +400,8 @@ def run_notebook(path: Path) -> dict[str, Any]:
     from jupyter_client.manager import start_new_kernel
 
     with TemporaryDirectory() as folder:
-        manager, client = start_new_kernel(cwd=folder, env={**os.environ, "TMPDIR": folder})
+        own = {"MAMAMIA_EXAM_ADDRESS": _NO_ADDRESS, **os.environ, "TMPDIR": folder}
+        manager, client = start_new_kernel(cwd=folder, env=own)
         try:
             for cell in cells:
                 messages: list[dict[str, Any]] = []

@@ -236,7 +236,7 @@ def faulty_site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("faulty")
     for name in ("mkdocs.yml", "DESIGN.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
         shutil.copy(TOP / name, folder)
-    for name in ("docs", "tools"):
+    for name in ("benchmarks", "docs", "tools"):
         shutil.copytree(TOP / name, folder / name)
     (folder / "src").symlink_to(TOP / "src")
     docs = folder / "docs"

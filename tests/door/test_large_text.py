@@ -222,3 +222,20 @@ def test_a_page_is_whole_after_the_window_grew(start, small_data_set):
         for page in ("Batch", "Export"):
             program.turn_to(page)
             wait_until(lambda: not faults(program), f"{page}, {width} x {height}", 5)
+
+
+@pytest.mark.night
+def test_results_next_to_the_work_list_use_what_it_leaves_of_the_window(start, small_data_set):
+    program = start("mamamia", "view", small_data_set, "--case", "A_1", size=(1920, 1080))
+    wait_for_case(program)
+    ask(program, START + "panel.window().setGeometry(0, 0, 1280, 720)")
+    program.turn_to("Batch")
+    program.click("batch_leaderboard")
+    program.widget("results_panel")
+    ask(program, START + "panel.window().setGeometry(0, 0, 1920, 1080)")
+    wide = lambda: program.widget("results_panel")["rect"][2] > 1920 / 2  # noqa: E731
+    wait_until(wide, "results in half of the window", 10)
+    ask(program, START + "panel.window().setGeometry(0, 0, 1280, 720)")
+    ask(program, FONT.format(14))
+    wait_until(lambda: not faults(program), "no cut text next to the work list", 10)
+    wait_until(lambda: not ask(program, SIDEWAYS), "nothing goes sideways", 5)

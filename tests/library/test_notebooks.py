@@ -24,11 +24,18 @@ def _code(path):
     return [cell for cell in cells if cell["cell_type"] == "code"]
 
 
-def _run(path, folder):
+NOBODY = "http://127.0.0.1:9"
+
+
+def _run(path, folder, exam_address=NOBODY):
     """Return, for each cell run in a kernel of its own, the messages that it gave."""
     for name in ("here", "temporary"):
         (folder / name).mkdir()
-    own = {**os.environ, "TMPDIR": str(folder / "temporary")}
+    own = {
+        **os.environ,
+        "TMPDIR": str(folder / "temporary"),
+        "MAMAMIA_EXAM_ADDRESS": exam_address,
+    }
     manager, client = start_new_kernel(cwd=str(folder / "here"), env=own)
     said = []
     try:
@@ -85,8 +92,8 @@ def test_each_function_of_the_library_that_a_notebook_calls_takes_what_it_gives(
             inspect.signature(value).bind(*call.args, **names)
 
 
-def test_there_are_seven_and_none_keeps_its_outputs():
-    assert len(NOTEBOOKS) == 7
+def test_there_are_eight_and_none_keeps_its_outputs():
+    assert len(NOTEBOOKS) == 8
     for path in NOTEBOOKS:
         assert not any(cell["outputs"] or cell["execution_count"] for cell in _code(path)), path
         first = json.loads(path.read_text("utf-8"))["cells"][0]

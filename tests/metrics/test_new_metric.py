@@ -66,7 +66,7 @@ one, other = np.array([[[1, 1, 1, 0]]], bool), np.array([[[1, 0, 0, 0]]], bool)
 
 from qtpy.QtWidgets import QApplication, QLabel
 from qtpy.QtCore import Qt
-from napari_mamamia.widgets.batch.results_model import ResultsModel
+from napari_mamamia.widgets.batch.results_cases import ResultsModel
 from napari_mamamia.widgets.score.page import ScorePage
 
 application = QApplication([])

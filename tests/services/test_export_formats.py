@@ -47,7 +47,7 @@ COUNTS = FormatSpec(
 WINDOW = """
 from qtpy.QtWidgets import QApplication
 app = QApplication([])
-from napari_mamamia.widgets.export.options import ExportOptions
+from napari_mamamia.widgets.export.page import ExportOptions
 from napari_mamamia.widgets.export.text import what_is_written
 options = ExportOptions()
 options.show_sets(1, 7)

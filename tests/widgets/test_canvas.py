@@ -173,7 +173,7 @@ def test_a_drag_acts_on_the_subtraction_where_that_is_shown(viewer, image, scene
 def test_on_a_narrow_canvas_texts_are_smaller_so_that_they_do_not_meet(
     viewer, text, width, sizes, monkeypatch
 ):
-    monkeypatch.setattr("napari_mamamia.widgets.viewer.canvas.text_scale", lambda: 1.0)
+    monkeypatch.setattr("napari_mamamia.widgets.viewer.canvas.adapter.text_scale", lambda: 1.0)
     viewer.canvas.size = (600, width)
     overlays = viewer.canvas.overlays
     # napari cuts the fraction off where it measures a plate, and draws the text with it
@@ -186,7 +186,7 @@ def test_on_a_narrow_canvas_texts_are_smaller_so_that_they_do_not_meet(
 def test_texts_over_the_image_follow_the_size_of_naparis_texts(
     viewer, text, points, sizes, monkeypatch
 ):
-    monkeypatch.setattr("napari_mamamia.widgets.viewer.canvas.text_scale", lambda: 1.0)
+    monkeypatch.setattr("napari_mamamia.widgets.viewer.canvas.adapter.text_scale", lambda: 1.0)
     viewer.canvas.size = (900, 1400)
     overlays = viewer.canvas.overlays
     appearance = get_settings().appearance

@@ -7,7 +7,7 @@ from qtpy.QtCore import Qt
 from napari_mamamia.core.cohort import CaseRecord, MenopausalStatus
 from napari_mamamia.io.files.sources import CaseFiles, PhaseSource, Visit
 from napari_mamamia.services.case.data_set import CaseRow
-from napari_mamamia.widgets.cases.model import BASIC_COLUMNS, CaseTableModel, clinical_columns
+from napari_mamamia.widgets.cases.page import BASIC_COLUMNS, CaseTableModel, clinical_columns
 
 
 def row(case_id, phases=4, reference=True, record=None, problems=(), refined=()):

@@ -11,7 +11,7 @@ from napari_mamamia.services.case.hanging import HangingPlan, HangingStep
 from napari_mamamia.services.predict.uncertainty import UncertainRegion, Uncertainty
 from napari_mamamia.widgets.hanging.bar import HangingBar
 from napari_mamamia.widgets.predict.model_cards import ModelLine, ModelList
-from napari_mamamia.widgets.predict.recipe_form import StepList
+from napari_mamamia.widgets.predict.recipe_flow import StepList
 from napari_mamamia.widgets.predict.uncertainty_list import UncertaintyList
 from napari_mamamia.widgets.score.tags_line import TagsLine
 

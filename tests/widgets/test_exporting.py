@@ -21,8 +21,7 @@ from napari_mamamia.services.export.export import (
 )
 from napari_mamamia.services.export.plan import LabelFile
 from napari_mamamia.widgets.dock.dock import MamamiaDock
-from napari_mamamia.widgets.export.options import ExportOptions
-from napari_mamamia.widgets.export.page import ExportPage
+from napari_mamamia.widgets.export.page import ExportOptions, ExportPage
 from napari_mamamia.widgets.report.page import ReportPage
 
 STATES = {
@@ -150,6 +149,17 @@ def test_what_an_export_says_leaves_half_of_the_room_to_the_form(qtbot, kind, hi
         page.show_result("", None)
         qtbot.wait(50)
         assert form.height() == before
+
+
+def test_all_rows_of_masks_are_whole_after_the_text_became_larger(qtbot, page):
+    qtbot.addWidget(page)
+    before = page.sets.height()
+    font = page.sets.font()
+    font.setPointSize(2 * max(font.pointSize(), 9))
+    page.sets.setFont(font)
+    page.hide()
+    page.show()
+    assert page.sets.height() > 1.4 * before
 
 
 def test_what_is_chosen_is_what_is_asked_for(qtbot, page, asked, tmp_path):

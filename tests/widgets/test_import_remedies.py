@@ -14,7 +14,7 @@ from napari_mamamia.io.exam.selectors import read_selectors
 from napari_mamamia.services.dicom.finding import ImportSettings, look_into
 from napari_mamamia.services.dicom.inspection import look_at_source
 from napari_mamamia.widgets.dicom.choice import first_choice
-from napari_mamamia.widgets.dicom.study import StudyView
+from napari_mamamia.widgets.dicom.page import StudyView
 from napari_mamamia.widgets.dicom.text import remedy_text
 
 pytest.importorskip("pydicom")

@@ -19,7 +19,7 @@ DYING = """
 import gc
 from qtpy.QtWidgets import QApplication, QLabel, QVBoxLayout, QWidget
 application = QApplication([])
-from napari_mamamia.widgets.base.message_place import MessagePlace
+from napari_mamamia.widgets.base.header import MessagePlace
 from napari_mamamia.widgets.controls.controls import column, heading, label
 
 class Panel(QWidget):

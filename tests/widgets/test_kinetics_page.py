@@ -407,7 +407,7 @@ def test_ticks_are_round_numbers_that_cover_the_values(low, high, ticks):
 def test_in_a_narrow_view_the_legend_of_curve_types_ends_before_the_letter_below(
     qtbot, kinetics, viewer, monkeypatch
 ):
-    monkeypatch.setattr("napari_mamamia.widgets.viewer.canvas.text_scale", lambda: 1.0)
+    monkeypatch.setattr("napari_mamamia.widgets.viewer.canvas.adapter.text_scale", lambda: 1.0)
     viewer.canvas.size = (600, 800)
     choose(qtbot, kinetics, MapKind.TYPE)
     legend = viewer.canvas.overlays["mamamia_map"]

@@ -22,8 +22,7 @@ from napari_mamamia.segmentation.model.recipe import (
 )
 from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.model_recipes import RecipeSetting
-from napari_mamamia.widgets.predict.recipe_flow import RecipeDialog
-from napari_mamamia.widgets.predict.recipe_form import RecipeForm
+from napari_mamamia.widgets.predict.recipe_flow import RecipeDialog, RecipeForm
 
 CARD = ModelCard(
     Path("model"),

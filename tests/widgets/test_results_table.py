@@ -20,8 +20,8 @@ from napari_mamamia.services.score.case_table import (
 from napari_mamamia.services.score.inspections import CaseInspection
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Notifier
+from napari_mamamia.widgets.batch.results_cases import COLUMN_WIDTHS, dice_kind
 from napari_mamamia.widgets.batch.results_cohort import CohortTab, Figure, page_of
-from napari_mamamia.widgets.batch.results_model import COLUMN_WIDTHS, dice_kind
 from napari_mamamia.widgets.controls.short_texts import DottedChoice
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 

@@ -561,6 +561,30 @@ def plan(dock, small_data_set):
     return plan
 
 
+def test_a_new_study_proposes_the_data_set_that_is_open(opened):
+    page = opened.flow("Review").page
+    page.new.click()
+    assert page.planning.data_set.text() == str(opened.session.opened.data_set.root)
+    page.planning.data_set.setText("/mine")
+    page.new.click()
+    assert page.planning.data_set.text() == "/mine"
+
+
+def test_a_case_of_a_study_has_no_position_in_the_work_list(opened):
+    assert opened.session.position == "1 / 3"
+    opened.session.study = "STUDY"
+    assert opened.session.position == ""
+
+
+def test_a_missing_reason_puts_the_cursor_into_its_field(qtbot, dock):
+    view = dock.flow("Review").page.judging
+    focused = []
+    view.reason.setFocus = lambda: focused.append(True)
+    view.ask_reason()
+    assert focused
+    assert view.note.text()
+
+
 def deal(qtbot, plan):
     plan.draft.click()
     qtbot.waitUntil(lambda: not plan.shown.isHidden())

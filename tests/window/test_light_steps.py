@@ -11,7 +11,7 @@ from qtpy.QtWidgets import QApplication, QDockWidget, QFrame
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.adapter.adapter import main_view
-from napari_mamamia.widgets.adapter.stepping import keep_lightly, place_once, step_lightly
+from napari_mamamia.widgets.adapter.stepping import keep_lightly, step_lightly
 from napari_mamamia.widgets.base.layers import Role, tag_for, tag_of
 from napari_mamamia.widgets.viewer.scene import Scene
 
@@ -272,7 +272,7 @@ def test_a_mask_stepped_through_as_an_outline_is_filled_with_the_voxels_of_its_s
 
 def test_without_napari_s_private_parts_nothing_is_changed():
     bare = SimpleNamespace(layer=SimpleNamespace())
-    for patch in (step_lightly, keep_lightly, place_once):
+    for patch in (step_lightly, keep_lightly):
         patch(bare)
     assert vars(bare) == {"layer": SimpleNamespace()}
 

@@ -22,7 +22,7 @@ _STEPS_PER_SIGN: Final = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Staple:
-    """The estimate of STAPLE.
+    """Result of STAPLE: the fused mask and the performance of each reader.
 
     `mask` has the voxels whose probability is at least 0.5. `sensitivities` and `specificities`
     have a value from 0 to 1 for each reader. `n_steps` is the number of EM steps.
@@ -37,7 +37,7 @@ class Staple:
 def majority_vote(
     labels: Sequence[NDArray[Any]], tie: TieRule = TieRule.BACKGROUND
 ) -> NDArray[np.uint8]:
-    """Return for each voxel the label that most readers gave it; 0 is a vote for background.
+    """Return, for each voxel, the label chosen by most readers; 0 is a vote for background.
 
     Parameters
     ----------
@@ -73,12 +73,13 @@ def majority_vote(
 
 
 def staple(masks: Sequence[NDArray[np.bool_]]) -> Staple:
-    """Estimate truth and readers' performance together by EM.
+    """Estimate the true mask and the performance of each reader together, with an EM algorithm.
 
-    Voxels that all readers labelled alike share one probability, so the EM runs on the at most 2^n
-    patterns of n readers, each with its number of voxels: the result equals that over the image.
+    Voxels that all readers labelled alike share one probability, so EM runs on the patterns of
+    labels (at most 2^n for n readers), each with its number of voxels. The result equals that of EM
+    over all voxels.
     The prior is the mean share of marked voxels in the whole volume, so it depends on the field of
-    view, as in ITK's filter. If no voxel is marked, the mask is empty and performance is nan.
+    view, as in ITK's filter. If no voxel is marked, the mask is empty and the performance is NaN.
     Source: Warfield, Zou, Wells, IEEE TMI 23 (2004) 903, eqs. 14, 18, 19; start (p = q = 0.99999)
     and prior as itk::STAPLEImageFilter, which is the oracle of its test.
 

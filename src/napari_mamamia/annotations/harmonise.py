@@ -14,7 +14,7 @@ from napari_mamamia.core.reorientation import Reorientation, reorientation_to
 
 
 def harmonised(grid: Grid, profile: OrientationProfile) -> Reorientation:
-    """Return the reorientation of a volume on `grid` into a profile's orientation.
+    """Return the reorientation of a volume on `grid` to the orientation of a profile.
 
     ``las-psr``: axial acquisitions to LAS, sagittal ones to PSR, in nibabel's convention (the
     letters of the file's x, y, z axes name the direction each runs *towards*); coronal ones, which

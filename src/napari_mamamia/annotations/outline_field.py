@@ -1,4 +1,4 @@
-"""The smooth field whose level line is the displayed outline of a mask."""
+"""A smooth field with a level line that is displayed as the outline of a mask."""
 
 from typing import Final, NamedTuple
 
@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter
 
 CHANNELS: Final = 4
 LEVEL: Final = 127.5 / 255
-"""Level of the outline between 0 (outside) and 1, which no voxel centre has."""
+"""Value of the field along the outline, between 0 (outside) and 1; no voxel centre has it."""
 
 _SIGMA_VOXELS: Final = 0.7
 _RADIUS: Final = 2
@@ -16,7 +16,7 @@ _WHOLE: Final = 255
 
 
 class OutlineField(NamedTuple):
-    """A field around the labels of a slice, and the position of its first value in the slice.
+    """A field around the labels of a slice, with its position in the slice.
 
     `values` are uint8 ``(rows, columns, CHANNELS)``; `channel_of` gives the channel of a label.
     `row` and `column` are below 0 if labels touch the slice's border.
@@ -28,7 +28,7 @@ class OutlineField(NamedTuple):
 
 
 def channel_of(label: int, first: int = 0) -> int:
-    """Return the channel of a label; channel 0 is reserved for `first` if it is not 0.
+    """Return the channel of a label; if `first` is not 0, channel 0 is reserved for it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Automatic checks of a case and its mask: red, amber or green, each with the reason."""
+"""Automatic checks of a case and its mask, rated red, amber or green with a reason."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from napari_mamamia.core.progress import report_progress
 
 
 class Light(StrEnum):
-    """Severity of a finding: green is usable, amber needs a check, red is unusable unchanged."""
+    """Severity of a finding: green is usable, amber needs a check, red is unusable as it is."""
 
     GREEN = "green"
     AMBER = "amber"
@@ -27,7 +27,7 @@ class Light(StrEnum):
 
 
 class Check(StrEnum):
-    """The subject of a check."""
+    """What a check examines."""
 
     GEOMETRY = "geometry"
     VALUES = "values"
@@ -40,7 +40,7 @@ class Check(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding of a check, with its number in words."""
+    """A finding of a check: its severity, and a sentence with the measured numbers."""
 
     light: Light
     check: Check
@@ -56,7 +56,7 @@ _TOUCHING: Final = ndimage.generate_binary_structure(3, 3)
 
 
 def worst_light(findings: tuple[Finding, ...]) -> Light:
-    """Return the most severe light of the findings; green without findings.
+    """Return the most severe light among the findings, or green if there are none.
 
     Examples
     --------
@@ -69,10 +69,10 @@ def worst_light(findings: tuple[Finding, ...]) -> Light:
 def check_grids(grids: Sequence[Grid]) -> tuple[Finding, ...]:
     """Return findings on how the grids of a case's phases differ from the grid of phase 0.
 
-    Red: another shape, or corners farther apart than `SAME_PLACE_VOXELS` of the smallest spacing.
-    Amber: affines that differ by less than that, but by more than float32 rounding (1e-4 mm at a
-    corner), which other software may report; sheared axes of phase 0, which programs built on ITK
-    do not read.
+    Red: a different shape, or corners farther apart than `SAME_PLACE_VOXELS` of the smallest
+    spacing. Amber: affines that differ by less than that, but by more than float32 rounding (1e-4
+    mm at a corner), which other software may report; sheared axes of phase 0, which programs built
+    on ITK do not read.
     """
     findings = []
     if grids and grids[0].is_sheared:
@@ -95,10 +95,11 @@ def check_grids(grids: Sequence[Grid]) -> tuple[Finding, ...]:
 
 
 def check_phases(case: Case) -> tuple[Finding, ...]:
-    """Check the values of every phase, plane by plane.
+    """Return findings on the values of each phase.
 
-    Red: a phase of one value, or identical to another phase. Amber: values that are not finite or
-    below 0, with their number.
+    Red: all values of a phase are equal, or the phase is identical to another phase. Amber: some
+    values are negative or not finite; the finding states how many. The phases are read plane by
+    plane.
     """
     findings: list[Finding] = []
     prints: list[tuple[float, ...]] = []
@@ -127,12 +128,13 @@ def check_phases(case: Case) -> tuple[Finding, ...]:
 def check_mask(
     mask: NDArray[np.bool_], grid: Grid, before_contrast: NDArray[Any]
 ) -> tuple[Finding, ...]:
-    """Check a mask, and return its unusual properties.
+    """Return findings on unusual properties of a mask.
 
-    Red: empty, or more than a tenth of it outside the body. Amber: it touches the volume's border
-    (along an axis of more than one voxel), or has islands of less than 10 mm3 besides its largest
-    component. The body is the region above Otsu's threshold of phase 0 on a grid of about 4 mm: its
-    largest component, closed, grown by one step (to include the skin) and filled.
+    Red: the mask is empty, or more than a tenth of it lies outside the body. Amber: it touches the
+    volume's border (along an axis of more than one voxel), or has islands of less than 10 mm3
+    besides its largest component. The body is the region above Otsu's threshold of phase 0 on a
+    grid of about 4 mm: its largest component, closed, grown by one step (to include the skin) and
+    filled.
 
     Parameters
     ----------

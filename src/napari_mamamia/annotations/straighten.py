@@ -57,7 +57,7 @@ def straight_grid(grid: Grid) -> Grid:
 
 
 def straightened_phase(volume: NDArray[Any], grid: Grid, target: Grid, text: str) -> NDArray[Any]:
-    """Return a phase ``(z, y, x)`` resampled onto `target` in its own data type.
+    """Return a phase ``(z, y, x)`` resampled onto `target`, in its original data type.
 
     Interpolation is trilinear, and whole numbers are rounded. Outside `grid`, voxels have the
     smallest value of the phase. `text` is the text of the progress reports.
@@ -72,7 +72,7 @@ def straightened_phase(volume: NDArray[Any], grid: Grid, target: Grid, text: str
 
 
 def straightened_labels(labels: NDArray[Any], grid: Grid, target: Grid) -> NDArray[Any]:
-    """Return labels ``(z, y, x)`` on `target` by nearest neighbour, 0 outside."""
+    """Return labels ``(z, y, x)`` on `target` by nearest neighbour; 0 outside `grid`."""
     out = np.zeros(target.shape, labels.dtype)
     for start, stop in _list_slabs(target.shape):
         out[start:stop] = _resample_slab(labels, grid, target, (start, stop), order=0, outside=0)

@@ -19,7 +19,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """The subject of an answer.
+    """The subject of an answer: the case, a breast or a lesion.
 
     `name` is "" for the case, the side for a breast, and the number for a lesion.
     """
@@ -48,7 +48,7 @@ Voxel: TypeAlias = tuple[int, int, int]
 
 
 class Landmark(StrEnum):
-    """A point of a breast that a reader marks because the program does not detect it."""
+    """A landmark of the breast that a reader marks because the program cannot detect it."""
 
     NIPPLE = "nipple"
     CHEST_WALL = "chest-wall"
@@ -56,7 +56,7 @@ class Landmark(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MarkedPoint:
-    """A landmark of a breast, marked by a reader; its point is None if the reader removed it.
+    """A landmark of a breast as marked by a reader; `point` is None if the reader removed it.
 
     Raises
     ------
@@ -84,7 +84,7 @@ class MarkedPoint:
 
 @dataclass(frozen=True, slots=True)
 class Landmarks:
-    """The marked landmarks of a case, at most one of each kind for each breast."""
+    """The marked landmarks of a case, at most one of each kind per breast."""
 
     points: tuple[MarkedPoint, ...] = ()
 
@@ -107,7 +107,7 @@ NOTHING_MARKED: Final = Landmarks()
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer: the ids of terms, a number as decimal text, or a text.
+    """An answer to a question: ids of terms, a number as decimal text, or free text.
 
     Empty `values` mean that a reader removed the answer, which the program then does not compute
     again.
@@ -129,7 +129,7 @@ class LesionAnchors:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers on one form, at most one for each question and place.
+    """The answers on one form, at most one for each question and subject.
 
     `form`, `edition` and `sha256` identify the answered form; they are "" for a new form. `anchors`
     define the number of each lesion of the mask; without anchors, the largest lesion is "1".
@@ -142,7 +142,7 @@ class Answers:
     anchors: tuple[LesionAnchors, ...] = ()
 
     def find(self, field_id: str, place: Place = WHOLE_CASE) -> Answer | None:
-        """Return the answer to a question about a place, including a removed answer."""
+        """Return the answer to a question about a subject, including a removed answer."""
         return next(
             (item for item in self.items if item.field == field_id and item.place == place), None
         )
@@ -154,7 +154,7 @@ class Answers:
         return replace(self, items=(*items, answer))
 
     def leave_out(self, place: Place) -> "Answers":
-        """Return a copy without the answers about a place, such as a lesion that was rejected."""
+        """Return a copy without the answers about a subject, such as a rejected lesion."""
         items = tuple(item for item in self.items if item.place != place)
         anchors = tuple(anchor for anchor in self.anchors if anchor.name != place.name)
         return replace(self, items=items, anchors=anchors)
@@ -174,12 +174,13 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class LesionFacts:
-    """Measurements of one lesion of the mask; `name` is its number ("1" is the largest at first).
+    """Measurements of one lesion of the mask, identified by its number `name`.
 
-    `rise` and `course` are the classes of its curve, or "" if undefined. `voxel` (z, y, x) is the
-    voxel to navigate to, or None. `quadrant`, `clock` and `depth` are ids of the lexicon, or "" if
-    unknown; `place_lesions` derives them and `to_nipple_mm` from the landmarks. `anchors` identify
-    the lesion in a changed mask; see `reviewing.lesion_numbers`.
+    The largest lesion initially has the number "1". `rise` and `course` are the classes of its
+    curve, or "" if undefined. `voxel` (z, y, x) is the voxel to navigate to, or None. `quadrant`,
+    `clock` and `depth` are ids of the lexicon, or "" if unknown; `place_lesions` derives them and
+    `to_nipple_mm` from the landmarks. `anchors` identify the lesion in a changed mask; see
+    `reviewing.lesion_numbers`.
     """
 
     name: str
@@ -199,7 +200,7 @@ class LesionFacts:
 
 @dataclass(frozen=True, slots=True)
 class CaseFacts:
-    """Facts against which a form is checked: the lesions of the mask and the imaged breasts.
+    """Measured facts with which the answers on a form are checked.
 
     Parameters
     ----------
@@ -213,7 +214,7 @@ class CaseFacts:
     midline_x_mm
         The patient's midline as x in RAS mm; None if it is unknown.
     remarks
-        The reasons why the position in the breast is unknown.
+        The reasons why a lesion's position in the breast is unknown.
     joined
         The numbers of lesions that merged with a second lesion, with the number of the second
         lesion.

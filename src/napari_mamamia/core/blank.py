@@ -13,7 +13,7 @@ _NUMPY_ASKS_BYTES: Final = 1 << 22
 
 
 def blank_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return an array of zeros whose memory consists of the system's smallest pages.
+    """Return an array of zeros in memory of the smallest page size, which is fast to fill partly.
 
     `numpy.zeros` gives large arrays pages of 2 MB on Linux, and the first write into a page clears
     all of it: writing the box of one lesion (77x107x115 voxels of 160x448x448, uint16) took 36 to

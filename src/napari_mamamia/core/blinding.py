@@ -1,4 +1,4 @@
-"""Data hidden from a reader of a case, and their record in the provenance of the mask.
+"""The data hidden from the reader of a case, and how a mask's provenance records them.
 
 A `Blinding` applies to a whole window: a data set that is opened with it does not show the hidden
 references, predictions or masks of other readers. See `services.case.blinding`.
@@ -11,7 +11,7 @@ from typing import Final, Self
 
 
 class Hidden(StrEnum):
-    """A kind of data that can be hidden; its value is the name in files and in the window."""
+    """A kind of data that can be hidden; the value is its name in files and in the window."""
 
     REFERENCE = "reference"
     MODEL = "model"
@@ -23,7 +23,7 @@ class Hidden(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Blinding:
-    """The set of hidden items.
+    """The set of kinds of data that are hidden from a reader.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Blinding:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> Self:
-        """Return the blinding of named items; raise ValueError for an unknown name."""
+        """Return the blinding that hides the named kinds of data."""
         return cls(frozenset(Hidden(name) for name in names))
 
     @property
@@ -46,7 +46,7 @@ class Blinding:
         return bool(self.hidden)
 
     def hides(self, part: Hidden | None) -> bool:
-        """Return whether an item is hidden; None means an item that is never hidden."""
+        """Return whether this kind of data is hidden; None stands for data that is never hidden."""
         return part in self.hidden
 
     def covers(self, other: "Blinding") -> bool:
@@ -55,12 +55,12 @@ class Blinding:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the hidden items in a fixed order."""
+        """Names of the hidden kinds of data, in a fixed order."""
         return tuple(part.value for part in Hidden if part in self.hidden)
 
     @property
     def text(self) -> str:
-        """A sentence that lists the hidden items, or "" if nothing is hidden."""
+        """A sentence that lists the hidden kinds of data, or "" if nothing is hidden."""
         return (
             f"Blind: {join_words(self.names)} {_choose_verb(self.names)} hidden"
             if self.names
@@ -70,28 +70,28 @@ class Blinding:
 
 NOT_BLIND: Final = Blinding()
 ALL_HIDDEN: Final = Blinding(frozenset(Hidden) - {Hidden.SITE})
-"""All data that a window can hide without a study.
+"""All kinds of data that can be hidden outside a reader study.
 
-Case ids reveal the site, and only a study replaces them by numbers.
+The site is not included: case ids reveal it, and only a study replaces them by numbers.
 """
 STUDY_HIDDEN: Final = Blinding(frozenset(Hidden))
-"""All data that a review study can hide."""
+"""All kinds of data that a reader study can hide."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlindReading:
-    """Blinding of a mask over all sessions in which the mask was edited.
+    """Blinding of a mask, over all sessions in which the mask was edited.
 
     `hidden` lists the items that were hidden in every session. `unblinded` lists the items that
-    were first hidden and later shown, each with its time (ISO 8601, UTC); it is "" if there are
-    none.
+    were first hidden and later shown, each with its time (ISO 8601, UTC); `unblinded` is "" if
+    there are none.
     """
 
     hidden: Blinding = NOT_BLIND
     unblinded: str = ""
 
     def then(self, at: str, blinding: Blinding) -> "BlindReading":
-        """Return a copy with one more session, which began at `at` under this blinding."""
+        """Return a copy with one more session under this blinding, which began at the time `at`."""
         shown = Blinding(self.hidden.hidden - blinding.hidden)
         event = f"{at}: {', '.join(shown.names)} shown" if shown.is_blind else ""
         both = Blinding(self.hidden.hidden & blinding.hidden)
@@ -99,7 +99,7 @@ class BlindReading:
 
     @property
     def settings(self) -> tuple[tuple[str, str], ...]:
-        """Parameters for a mask's provenance; empty if the mask was never edited under blinding."""
+        """Blinding parameters for a mask's provenance; empty if it was never edited blind."""
         pairs = ((_HIDDEN, ", ".join(self.hidden.names)), (_UNBLINDED, self.unblinded))
         return tuple(pair for pair in pairs if pair[1])
 
@@ -118,7 +118,7 @@ def find_blind_reading(settings: Iterable[tuple[str, object]]) -> BlindReading:
 
 
 def join_words(words: tuple[str, ...]) -> str:
-    """Return words joined by commas and "and".
+    """Return the words as one string, separated by commas and "and".
 
     Examples
     --------

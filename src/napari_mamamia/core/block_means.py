@@ -1,4 +1,4 @@
-"""Means over square blocks of planes, which reduce noise and size."""
+"""Compute means over square blocks of planes, which reduce noise and size."""
 
 from typing import Any, Final
 

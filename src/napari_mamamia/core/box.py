@@ -1,4 +1,4 @@
-"""An axis-aligned block of voxels, half-open like a Python slice (`Box`)."""
+"""A half-open, axis-aligned block of voxels (`Box`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ class Box:
 
     @property
     def centre(self) -> tuple[float, float, float]:
-        """Middle of the box in voxel coordinates (z, y, x); a voxel's centre is its index."""
+        """Centre of the box in voxel coordinates (z, y, x), where a voxel's centre is its index."""
         z, y, x = ((a + b - 1) / 2 for a, b in zip(self.start, self.stop, strict=True))
         return (z, y, x)
 

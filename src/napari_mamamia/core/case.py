@@ -1,4 +1,4 @@
-"""Records of arrays on a `Grid`: `Case`, `Phase`, `Mask` and `LabelMap`."""
+"""Classes that hold arrays on a `Grid`: `Case`, `Phase`, `Mask` and `LabelMap`."""
 
 from dataclasses import dataclass, replace
 from itertools import product
@@ -42,7 +42,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class ScanTiming:
-    """Timing of the scan from the headers, in addition to the phase times; None if not stated.
+    """Timing of the scan in the headers, other than the phase times; None if not stated.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Case:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether every phase has been read."""
+        """Whether all phases have been read."""
         return all(phase.loaded for phase in self.phases)
 
     @property
@@ -137,7 +137,7 @@ class Case:
         return not any(path.suffix.lower() == ".gz" for path in read & waiting)
 
     def require_phases(self, at_least: int) -> None:
-        """Raise `CaseError` unless the case has `at_least` phases, all of them read."""
+        """Raise `CaseError` unless the case has `at_least` phases that have all been read."""
         if len(self.phases) < at_least:
             raise CaseError(
                 f"expected {self.case_id} to have at least {count_of(at_least, 'phase')}, but it "
@@ -175,7 +175,6 @@ class Mask:
         object.__setattr__(self, "array", view)
 
     def __repr__(self) -> str:
-        """Return volume, shape and spacing, without the voxels."""
         mm = " x ".join(f"{step:.3g}" for step in self.grid.spacing_mm)
         return (
             f"Mask({self.volume_mm3 / 1000:.3f} ml, {np.count_nonzero(self.array):,} voxels, "
@@ -187,15 +186,15 @@ class Mask:
         return np.array(self.array, dtype=dtype, copy=copy)
 
     def __and__(self, other: "Mask") -> "Mask":
-        """Return the voxels of both masks; raise `GridMismatchError` on another grid."""
+        """Return the intersection of two masks; raise `GridMismatchError` if grids differ."""
         return self._join(other, np.logical_and)
 
     def __or__(self, other: "Mask") -> "Mask":
-        """Return the voxels of either mask; raise `GridMismatchError` on another grid."""
+        """Return the union of both masks; raise `GridMismatchError` if their grids differ."""
         return self._join(other, np.logical_or)
 
     def __sub__(self, other: "Mask") -> "Mask":
-        """Return the voxels of this mask alone; raise `GridMismatchError` on another grid."""
+        """Return the voxels in this mask only; raise `GridMismatchError` if grids differ."""
         return self._join(other, np.greater)
 
     def __invert__(self) -> "Mask":
@@ -203,7 +202,7 @@ class Mask:
         return Mask(self.grid, ~self.array)
 
     def sum(self) -> int:
-        """Return the number of voxels."""
+        """Return the number of foreground voxels."""
         return int(np.count_nonzero(self.array))
 
     def _join(self, other: "Mask", join: np.ufunc) -> "Mask":
@@ -220,7 +219,7 @@ class Mask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelMap:
-    """The values of a mask file, stored as the block that is not zero.
+    """The label values of a mask file, stored only for the block that contains them.
 
     `crop` has the values inside `box` in the file's data type; every voxel outside is 0. The box of
     an all-zero file is empty. A profile or the user defines the foreground values. `is_part` is
@@ -287,15 +286,16 @@ class LabelMap:
         return out
 
     def dense(self) -> NDArray[Any]:
-        """Return the whole ``(z, y, x)`` array of values."""
+        """Return the values of the whole volume ``(z, y, x)``."""
         out = blank_array(self.grid.shape, self.crop.dtype)
         out[self.box.slices] = self.crop
         return out
 
     def on_grid(self, grid: Grid) -> "LabelMap":
-        """Return the map of a stored region on the image's grid; return any other map unchanged.
+        """Return the label map of a stored region, placed on the grid of its image.
 
-        Axes may have the opposite direction in the image; nothing is resampled.
+        Any other label map is returned unchanged. Axes may have the opposite direction in the
+        image; nothing is resampled.
 
         Raises
         ------
@@ -334,28 +334,28 @@ class LabelMap:
         return Mask(self.grid, array, provenance)
 
     def foreground(self, value: float | None = None) -> NDArray[np.bool_]:
-        """Return which voxels of the crop are foreground; errors as in `core.case.foreground`."""
+        """Return, for each voxel of the crop, whether it is foreground."""
         try:
             return foreground(self.crop, value)
         except NotAMaskError as error:
             raise NotAMaskError(f"{self.source}: {error}" if self.source else str(error)) from error
 
     def only(self, value: float) -> "LabelMap":
-        """Return the map with 1 where the value equals `value`, and 0 elsewhere."""
+        """Return a label map that is 1 where the value equals `value` and 0 elsewhere."""
         return replace(self, crop=self.foreground(value).astype(np.uint8))
 
 
 SOFT_THRESHOLD: Final = 0.5
-"""Smallest value of foreground in a soft mask, as in nnU-Net and MONAI. Our choice."""
+"""Smallest foreground value in a soft mask, as in nnU-Net and MONAI. Our choice."""
 SOFT_TOLERANCE: Final = 0.1
-"""Tolerance of a soft mask outside 0 to 1, because splines reach 1.06. Our choice."""
+"""Tolerance below 0 and above 1 in a soft mask, because splines reach 1.06. Our choice."""
 _MOST_LABEL: Final = 8
-"""Largest value of labels that may be adjacent to each other. Our choice."""
+"""Highest label for which adjacent labels are accepted. Our choice."""
 _WHOLE: Final = 1e-3
 
 
 def on_common_grid(a: LabelMap, b: LabelMap) -> tuple[LabelMap, LabelMap]:
-    """Return two maps on a common grid if either stores only a region of its image.
+    """Return two label maps on a common grid if either stores only a region of its image.
 
     For two regions, the grid is the block that contains both, with a margin of one voxel. Regions
     whose voxels do not coincide are on different grids and are returned unchanged.
@@ -384,7 +384,7 @@ def _grid_around(a: Grid, b: Grid) -> Grid:
 
 
 def _offset(part: Grid, grid: Grid) -> tuple[int, int, int] | None:
-    """Return the voxel of `grid` at the first voxel of `part`, or None if they do not coincide.
+    """Return the index in `grid` of the first voxel of `part`, or None if voxels do not coincide.
 
     The axes must have the same directions.
     """
@@ -396,13 +396,14 @@ def _offset(part: Grid, grid: Grid) -> tuple[int, int, int] | None:
 
 
 def foreground(values: NDArray[Any], label: float | None = None) -> NDArray[np.bool_]:
-    """Return which values of a mask file are foreground.
+    """Return, for each value of a mask file, whether it is foreground.
 
     A *soft mask* has floating-point values from 0 to 1, plus or minus `SOFT_TOLERANCE`. Values of
     at least `SOFT_THRESHOLD` are foreground, regardless of the label, unless the mask has only the
     values 0 and 1. *Labels* are whole numbers. Either the largest label is at most 8, or no two
-    different labels are adjacent, as with 0 and 255, or a number for each lesion. The foreground
-    has the value `label`, or any value above 0 if there is no `label`. NaN is background.
+    different labels are adjacent, as with the labels 0 and 255 or with one label per lesion. The
+    foreground has the value `label`, or any value above 0 if there is no `label`. NaN is
+    background.
 
     Raises
     ------
@@ -425,7 +426,7 @@ def foreground(values: NDArray[Any], label: float | None = None) -> NDArray[np.b
 
 
 def is_soft(values: NDArray[Any]) -> bool:
-    """Return whether values are those of a soft mask; a mask of only 0.0 and 1.0 also counts."""
+    """Return whether values are those of a soft mask, which includes a mask of only 0.0 and 1.0."""
     if not np.issubdtype(values.dtype, np.floating) or not values.size:
         return False
     low, high = _find_range(values)
@@ -435,7 +436,7 @@ def is_soft(values: NDArray[Any]) -> bool:
 def explain_not_a_mask(
     values: NDArray[Any], label: float | None = None, *, takes_label: bool = True
 ) -> str:
-    """Return why the values of a file are neither labels nor a soft mask, or "" if they are.
+    """Return why values of a file are neither labels nor a soft mask, or "" if they are either.
 
     `takes_label` is True if a user may choose one of several labels.
     """

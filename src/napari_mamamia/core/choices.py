@@ -1,4 +1,4 @@
-"""Choices that a user makes by name, for the command line, the library and the window.
+"""Options that a user chooses by name, for the command line, the library and the window.
 
 These enums are defined here because this module is quick to import: the command line lists their
 values as options, and `mamamia --help` must start quickly.
@@ -46,7 +46,7 @@ class IsolationChoice(StrEnum):
 
 
 class Clock(StrEnum):
-    """DICOM elements that can order the images of a slice position in time, most reliable first.
+    """DICOM elements that can order the images of one slice position in time, most reliable first.
 
     `ACQUIRED` is the sum of two elements, because TriggerTime restarts with each series on some
     scanners.
@@ -63,7 +63,7 @@ class Clock(StrEnum):
 
 
 class Sides(StrEnum):
-    """How to import separate stacks of two breasts: ask, make one case, or make two cases."""
+    """How to import separate image stacks of the two breasts: ask, make one case, or make two."""
 
     ASK = "ask"
     JOIN = "join"
@@ -131,7 +131,7 @@ class FusionRule(StrEnum):
 
     @property
     def said(self) -> str:
-        """Phrase that describes the rule and is followed by the names of the models."""
+        """Phrase that describes the rule; the names of the models follow it."""
         return {"mean": "mean", "majority": "majority vote", "staple": "STAPLE"}[self.value]
 
 
@@ -153,7 +153,7 @@ class Backend(StrEnum):
 
 
 class ProfileName(StrEnum):
-    """The names of `scoring.case.profiles.PROFILES`."""
+    """The names of the scoring profiles in `scoring.case.profiles.PROFILES`."""
 
     OFFICIAL_CODE = "official-code"
     PAPER = "paper"
@@ -166,15 +166,15 @@ class UnusableRule(StrEnum):
     REJECT = "reject"
     """The whole submission gets no ranking score."""
     LEAST_FAVOURABLE = "least-favourable"
-    """These cases get the values between worst and best that minimise the ranking score."""
+    """The cases get the values, between worst and best, that minimise the ranking score."""
     WORST_SCORE = "worst-score"
-    """These cases get a Dice of 0 and the worst NormHD."""
+    """The cases get a Dice of 0 and the worst NormHD."""
     LEAVE_OUT = "leave-out"
-    """These cases are excluded; allowed only if no ranking score is computed."""
+    """The cases are excluded; this is allowed only if no ranking score is computed."""
 
 
 class SiteShare(StrEnum):
-    """The data that a site shares: metrics of each case under a code, or aggregates of cases."""
+    """The data that a site shares: metrics of each coded case, or aggregates over cases."""
 
     CASES = "cases"
     AGGREGATES = "aggregates"
@@ -185,23 +185,23 @@ UnusableRuleName: TypeAlias = Literal["reject", "least-favourable", "worst-score
 
 
 class CompositeName(StrEnum):
-    """Variants of the ranking score that a user can choose."""
+    """Variants of the ranking score."""
 
     WEIGHTED = "weighted"
     """The challenge's own ranking score."""
     GATED = "gated"
-    """Fairness counts only above a threshold, or above the baseline's interval."""
+    """Fairness counts only above a threshold, or above the confidence interval of the baseline."""
     ADAPTIVE = "adaptive"
     """The fairness weight increases with the performance."""
 
 
 class RankMethod(StrEnum):
-    """How algorithms are ranked by their values."""
+    """How a ranking orders algorithms by their metric values."""
 
     MEAN = "mean-then-rank"
     MEDIAN = "median-then-rank"
     Q05 = "q05-then-rank"
-    """By the 5 % quantile, which separates the worst 5 % of the cases."""
+    """By the 5 % quantile of the values, below which the worst 5 % of the cases lie."""
     RANK_MEAN = "rank-then-mean"
     RANK_MEDIAN = "rank-then-median"
     TEST = "test-then-rank"
@@ -214,21 +214,21 @@ class RankMethod(StrEnum):
 
 
 class RankTies(StrEnum):
-    """The rank of tied values: the best rank (1, 2, 2, 4), or the mean rank (1, 2.5, 2.5, 4)."""
+    """The rank of tied values: the lowest (1, 2, 2, 4), or the mean (1, 2.5, 2.5, 4)."""
 
     MIN = "min"
     AVERAGE = "average"
 
 
 class Correction(StrEnum):
-    """The correction for multiple testing."""
+    """The correction of p-values for multiple testing."""
 
     NONE = "none"
     HOLM = "holm"
 
 
 class RankResampling(StrEnum):
-    """How a bootstrap counts a case that it draws twice: as two cases, or as in challengeR."""
+    """How a bootstrap counts a case drawn twice: as two cases, or as one case as in challengeR."""
 
     CASES = "cases"
     CHALLENGER = "challengeR-1.0.5"
@@ -242,7 +242,7 @@ class MissingKind(StrEnum):
     WORST_RANK = "worst-rank"
     """The case counts as worse than every value and gets the last rank."""
     WORST_RANK_CHALLENGER = "worst-rank-challenger"
-    """The case gets the largest rank assigned in it plus 1."""
+    """The case gets the largest rank assigned for that case, plus 1."""
     DROP_CASE = "drop-case"
     """The case is excluded for all algorithms."""
 
@@ -310,7 +310,7 @@ class SegmentMaker(StrEnum):
 
 
 class MissingScore(StrEnum):
-    """How a case is counted if a classifier gave no usable score for it."""
+    """How a case without a usable classifier score is counted."""
 
     LEAST_FAVOURABLE = "least-favourable"
     """The score counts as lower than all others in a positive case, and as higher in a negative
@@ -319,7 +319,7 @@ class MissingScore(StrEnum):
     No other score could give the model a lower result.
     """
     LEAVE_OUT = "leave-out"
-    """The case is excluded for all models, so a model that omits difficult cases gains from it."""
+    """The case is excluded for all models, so a model gains by omitting difficult cases."""
 
 
 class LesionMatching(StrEnum):
@@ -337,7 +337,7 @@ class LesionMatching(StrEnum):
 
 
 class DuplicateRule(StrEnum):
-    """How a box is counted if another box is already matched to its lesion."""
+    """How a box is counted if its lesion is already matched to another box."""
 
     FALSE_POSITIVE = "false-positive"
     IGNORED = "ignored"
@@ -352,7 +352,7 @@ class LesionOverlap(StrEnum):
 
 
 class BoxRule(StrEnum):
-    """Where a component's box ends: at its outer voxel faces, or half a voxel beyond."""
+    """Where the box of a component ends: at the outer voxel faces, or half a voxel beyond."""
 
     TIGHT = "tight"
     NNDETECTION = "nndetection"
@@ -373,7 +373,7 @@ class CaseScoreRule(StrEnum):
 
 
 class RiskModel(StrEnum):
-    """The model of a lesion's risk by its size: Sopik 2018 (factor 0.641) or Verschraegen 2005."""
+    """The model of a lesion's risk as a function of its size."""
 
     SOPIK_2018 = "sopik-2018"
     VERSCHRAEGEN_2005 = "verschraegen-2005"

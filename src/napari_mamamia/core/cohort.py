@@ -15,7 +15,7 @@ FIELDS = (
     "dataset",
     "acquisition_times_s",
 )
-"""Fields of a clinical table in addition to the case id, in display order."""
+"""Fields of a clinical table other than the case id, in display order."""
 
 
 def read_only(values: dict[str, object]) -> MappingProxyType[str, object]:
@@ -59,7 +59,7 @@ class CaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class RejectedCell:
-    """A cell that could not be read, with its name in the sheet (B7), its column and content."""
+    """A table cell that could not be read: its name in the sheet (B7), column and content."""
 
     cell: str
     column: str
@@ -81,7 +81,7 @@ class RefusedRow:
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """The cases of a clinical table in table order, and the rows that could not be read.
+    """The cases of a clinical table in table order, with the rows that could not be read.
 
     `notes` are sentences about assumptions made while reading, such as an encoding or title rows.
     """
@@ -91,7 +91,7 @@ class Cohort:
     notes: tuple[str, ...] = ()
 
     def coverage(self) -> Mapping[str, int]:
-        """Return the number of records with a value for each field of `FIELDS`."""
+        """Return, for each field in `FIELDS`, the number of cases that have a value."""
         return MappingProxyType(
             {
                 name: sum(getattr(record, name) is not None for record in self.records)
@@ -105,7 +105,7 @@ class Cohort:
 
 
 def coverage_text(n_cases: int, coverage: Mapping[str, int]) -> str:
-    """Return the number of cases in a table, and the number of values of each field, as text.
+    """Return a sentence with the number of cases and the number of values of each field.
 
     Examples
     --------

@@ -1,6 +1,7 @@
-"""Names of phases and slices for people; files and the library count from 0.
+"""Names of phases and slices as shown to users, who count slices from 1.
 
-Radiologists dictate "post 1, slice 87". The window and the reports use these names.
+Files and the library count from 0, but radiologists dictate "post 1, slice 87". The window and the
+reports use these names.
 """
 
 from typing import Final
@@ -9,7 +10,7 @@ NUMBERS_NOTE: Final = (
     "Slices are counted from 1, and phases are named pre, post 1, post 2; file names, tables "
     "and the Python library count both from 0 (pre is phase 0, post 1 is phase 1)."
 )
-"""Explanation of the two ways of counting, for reports."""
+"""Note for reports that explains how phases and slices are counted."""
 
 
 def phase_name(phase: int, n_before: int | None = 1) -> str:

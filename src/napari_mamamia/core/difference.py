@@ -1,4 +1,4 @@
-"""The change of one step as flipped bits, which one function applies and undoes (`Difference`).
+"""A reversible change to a mask, stored as flipped bits (`Difference`).
 
 Exclusive-or is its own inverse: flipping the bits of a `Difference` in the arrays before the step
 gives the arrays after it, and flipping them again restores the arrays before it.
@@ -17,16 +17,16 @@ from napari_mamamia.core.box import Box
 _LEVEL: Final = 1
 _SAMPLE_BYTES: Final = 2048
 _WORTH: Final = 0.9
-"""Largest compressed share of a sample for which a plane of bytes is compressed.
+"""Largest compressed size, as a fraction of a sample, for which bytes are compressed.
 
-Noise does not shrink, and compressing a megabyte takes 20 ms.
+Noise does not compress well, and compressing a megabyte takes 20 ms.
 """
 _RAW, _PACKED, _ONE = b"\0", b"\1", b"\2"
 
 
 @dataclass(frozen=True, slots=True)
 class BitChange:
-    """Flipped bits of one array inside one box, compressed.
+    """Flipped bits of one array inside one box, in compressed form.
 
     `where` has one bit for each voxel of `box` (`numpy.packbits`, then zlib). `planes` have the
     flipped bits of the `count` changed voxels, with one plane for each byte of an element, lowest
@@ -41,7 +41,7 @@ class BitChange:
 
     @classmethod
     def of(cls, flipped: NDArray[Any], box: Box) -> "BitChange | None":
-        """Return the change of an unsigned array `flipped` of the box's shape, or None if all 0."""
+        """Return the change for an unsigned array `flipped` of the box's shape; None if all 0."""
         changed = flipped != 0
         tight = Box.around(changed)
         if tight.is_empty:
@@ -59,7 +59,7 @@ class BitChange:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the change uses, in bytes."""
+        """Memory used by the change, in bytes."""
         return len(self.where) + sum(map(len, self.planes))
 
     def flip(self, array: NDArray[Any]) -> None:
@@ -75,7 +75,7 @@ class BitChange:
             region[where] ^= self._unpack_values(array.dtype)
 
     def same_bits(self, other: "BitChange") -> bool:
-        """Return whether two changes flip the same bits of the same voxels, however compressed."""
+        """Return whether two changes flip the same bits, regardless of compression."""
         if (self.box, self.count, len(self.planes)) != (other.box, other.count, len(other.planes)):
             return False
         if not np.array_equal(self._unpack_mask(), other._unpack_mask()):
@@ -98,7 +98,7 @@ class BitChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The change of one step in the labels, and in soft membership and marks of one label.
+    """The change made by one editing step to the labels, and to one label's membership and marks.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class Difference:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the step uses, in bytes."""
+        """Memory used by the step, in bytes."""
         changes = (*self.labels, *self.membership, *self.evidence)
         return sum(change.nbytes for change in changes)
 

@@ -1,4 +1,4 @@
-"""Edits of a mask by a reader: `Brush`, `Stroke`, `Edit` and `Step`."""
+"""Classes for a reader's edits of a mask: `Brush`, `Stroke`, `Edit` and `Step`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,23 +9,23 @@ from napari_mamamia.core.difference import Difference
 from napari_mamamia.core.provenance import Setting
 
 WHOLE_MASK: Final = 0
-"""Label of a step that changes all labels."""
+"""Label value of a step that changes all labels."""
 
 UNDOES_ROW: Final = "undoes row"
-"""Parameter of a step that undoes an earlier step: the row of the undone step in the history."""
+"""Name of the parameter of an undo step; its value is the undone step's row in the history."""
 
 MODEL: Final = "model"
-"""Parameter of a step that a model made: its name, version, weights or server, and licence."""
+"""Name of the parameter of a step made by a model; its value identifies the model."""
 
 Voxel = tuple[float, float, float]
 """Voxel coordinates (z, y, x) in the case's array; a voxel's centre is its index."""
 
 
 class Tool(StrEnum):
-    """The rule by which a brush selects the voxels to paint.
+    """The rule by which a brush selects voxels to paint.
 
     `EVIDENCE` is the current smart brush, whose strokes have a lasting effect. `LEARNED` is the
-    same brush with a small network instead of rules for the image. `SMARTPAINT` is the previous
+    same brush, with a small network in place of rules about the image. `SMARTPAINT` is the previous
     smart brush, which works stamp by stamp; it is used to replay older journals.
     """
 
@@ -37,7 +37,7 @@ class Tool(StrEnum):
 
     @property
     def is_smart(self) -> bool:
-        """Whether strokes leave evidence and are settled from image and evidence."""
+        """Whether strokes store evidence, from which the mask is computed."""
         return self in (Tool.EVIDENCE, Tool.LEARNED)
 
 
@@ -49,7 +49,7 @@ class Action(StrEnum):
 
 
 class Features(StrEnum):
-    """The images that a brush compares."""
+    """The image features that a brush compares."""
 
     POST = "post"
     SUBTRACTION = "subtraction"
@@ -64,7 +64,7 @@ class Extent(StrEnum):
 
 
 class Sampling(StrEnum):
-    """Whether each stamp samples the image anew, or all use the sample taken at the press."""
+    """Whether a brush samples the image at each stamp, or only when the button is pressed."""
 
     FOLLOW = "follow"
     LOCKED = "locked"
@@ -80,8 +80,7 @@ class Brush:
         The radius in mm, which must be above 0. A first stroke paints a slightly smaller radius;
         see `smartpaint.brush.brush.painted_radius_mm`.
     tolerance
-        The tolerance in units of the image's noise, which must be above 0. A sphere ignores the
-        tolerance.
+        The tolerance in units of the image noise, above 0; a sphere ignores it.
     plane_axis
         The array axis (0 z, 1 y, 2 x) perpendicular to the displayed plane; a brush with
         `Extent.PLANE` paints only in the plane of its centre.
@@ -128,7 +127,7 @@ class Brush:
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """One press, drag and release: the brush and the pointer positions in order."""
+    """One press, drag and release of the pointer: the brush, and the positions in order."""
 
     brush: Brush
     path: tuple[Voxel, ...]
@@ -143,7 +142,8 @@ class Edit:
     name
         The name of the action, such as "erase 12 mm", "grow (2 outlines)" or "prediction kinetic".
     stroke
-        The stroke, with which the step can be repeated on the same images; None for other steps.
+        The stroke, from which the step can be replayed on the same images; None for other
+        steps.
     parameters
         The parameters of the step as (name, value) pairs; for a stroke, its additional inputs, such
         as ("locked", "2 3").
@@ -168,7 +168,7 @@ class Edit:
 
     @property
     def tool(self) -> str:
-        """The tool of a stroke, or else the name of the step up to a parenthesis.
+        """Name of the tool of a stroke, or the name of the step up to a parenthesis.
 
         Examples
         --------
@@ -179,13 +179,13 @@ class Edit:
 
     @property
     def undone_row(self) -> int | None:
-        """The row of the history that the step undoes, counted from 1, or None."""
+        """History row (from 1) of the step that this step undoes, or None if it is not an undo."""
         row = None if self.stroke else dict(self.parameters).get(UNDOES_ROW)
         return row if isinstance(row, int) else None
 
 
 def standing_rows(steps: Sequence[Edit], label: int) -> tuple[int, ...]:
-    """Return the rows of the applied steps that determine a lesion's current state.
+    """Return the history rows of the steps that determine a lesion's current state.
 
     These are the steps of `label` and of the whole mask, without undone steps and undoing steps.
     Rows are counted from 1.
@@ -208,7 +208,7 @@ def standing_rows(steps: Sequence[Edit], label: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of an editing session with its change; `number` is unique in its journal."""
+    """An editing step with its change; `number` is unique in its journal."""
 
     number: int
     edit: Edit
@@ -216,7 +216,7 @@ class Step:
 
 
 class Turn(StrEnum):
-    """A move in the history that adds no step."""
+    """A move in the history, such as an undo or a redo, that adds no step."""
 
     UNDO = "undo"
     REDO = "redo"
@@ -224,7 +224,7 @@ class Turn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A move to a row of the history, with the numbers of steps applied before and after it."""
+    """A move to a row of the history, with the numbers of applied steps before and after it."""
 
     start: int
     stop: int
@@ -232,7 +232,7 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class EditingSummary:
-    """Statistics on the editing of a mask for its provenance.
+    """Editing statistics stored in the provenance of a mask.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ class EditingSummary:
     models: tuple[str, ...] = ()
 
     def after(self, act: Edit | Turn | Jump) -> Self:
-        """Return the summary with one more action counted, and with the step's editing time.
+        """Return the summary with one more action counted and its editing time added.
 
         A jump back over n steps counts as n undos.
         """

@@ -1,7 +1,8 @@
-"""All error classes. A message states what was expected, what was found, and how to fix it.
+"""All error classes of this software, and the remedies that errors offer.
 
-Settings and commands that fix the cause are data (`Remedy`) and not part of the message, because
-the command line, the library and the window display them with their own names.
+A message states what was expected and what was found. Settings and commands that fix the cause are
+data (`Remedy`) and not part of the message, because the command line, the library and the window
+display them with their own names.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,14 +34,13 @@ class Remedy:
 
 
 class MamamiaError(Exception):
-    """Base class of all intended errors of this software; its text is printable."""
+    """Base class of all errors that this software raises on purpose."""
 
     def __init__(self, text: str = "", *, remedies: Iterable[Remedy] = ()) -> None:
         super().__init__(text)
         self.remedies = tuple(dict.fromkeys(remedies))
 
     def __str__(self) -> str:
-        """Return the message; bytes of a file name that are not UTF-8 become U+FFFD."""
         return readable_name(super().__str__())
 
 
@@ -53,7 +53,7 @@ class CaseError(MamamiaError, ValueError):
 
 
 class GridMismatchError(MamamiaError, ValueError):
-    """Raised if two arrays are on different grids that must be the same."""
+    """Raised if two arrays that must share a grid are on different grids."""
 
 
 class ClusterError(MamamiaError, ConnectionError):
@@ -81,7 +81,7 @@ class ProposedLayoutError(UnknownLayoutError):
 
 
 class MissingColumnsError(FormatError):
-    """Raised if a table lacks columns, or values in columns.
+    """Raised if a table lacks columns or required values.
 
     `missing` are the missing columns or fields, named as in this software. `there` are the columns
     of the table. `proposals` are pairs of a field and the column that may contain it. A caller with
@@ -110,15 +110,15 @@ class NotFiniteError(FormatError):
 
 
 class NotAMaskError(FormatError):
-    """Raised if a file contains neither labels nor a soft mask, but an image or logits."""
+    """Raised if a file contains an image or logits, and neither labels nor a soft mask."""
 
 
 class ModelError(MamamiaError, RuntimeError):
-    """Raised if a model cannot be used, or could not segment the case."""
+    """Raised if a model cannot be used or fails to segment a case."""
 
 
 class RefusedCheckpointError(ModelError):
-    """Raised if a checkpoint would run code when opened; a sandbox can convert the checkpoint."""
+    """Raised if a checkpoint would run code when it is opened; a sandbox can convert it."""
 
 
 class MissingExtraError(MamamiaError, ImportError):
@@ -138,15 +138,15 @@ class MissingExtraError(MamamiaError, ImportError):
 
 
 class HiddenError(MamamiaError, PermissionError):
-    """Raised if the requested data would reveal what a blind reading hides."""
+    """Raised if the requested data would reveal data that a blind reading hides."""
 
 
 class SaveConflictError(MamamiaError, FileExistsError):
-    """Raised if the target exists already or is ambiguous; nothing is then written."""
+    """Raised if the target of a save exists or is ambiguous; nothing has been written."""
 
 
 class SaveError(MamamiaError, OSError):
-    """Raised if writing fails (full disk, read-only, verification); files are then unchanged."""
+    """Raised if writing fails, for example on a full disk; existing files are then unchanged."""
 
 
 def list_remedies(error: BaseException) -> tuple[Remedy, ...]:
@@ -160,7 +160,7 @@ def list_remedies(error: BaseException) -> tuple[Remedy, ...]:
 
 
 def is_of_system(error: BaseException) -> bool:
-    """Return whether the disk or the computer caused the error, which no submission can cause.
+    """Return whether an error comes from the disk or the computer, and not from a submission.
 
     File readers convert such an error to a format error, whose cause is the original error.
     """
@@ -168,7 +168,7 @@ def is_of_system(error: BaseException) -> bool:
 
 
 def is_refused(error: BaseException) -> bool:
-    """Return whether the system refused access to an existing file."""
+    """Return whether the system denied access to an existing file."""
     cause = _find_system_error(error)
     return cause is not None and not isinstance(cause, FileNotFoundError)
 
@@ -186,7 +186,7 @@ def _find_system_error(error: BaseException) -> OSError | None:
 
 
 def refusal_text(error: OSError) -> str:
-    """Return the message for an operating-system error that was not handled otherwise."""
+    """Return the message for an operating-system error that was not handled elsewhere."""
     where = f" at {error.filename}" if error.filename else ""
     return (
         f"expected to read and write files, but the system did not allow it{where} "

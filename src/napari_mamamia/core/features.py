@@ -1,8 +1,8 @@
-"""Features: additions to the program, each described by a record that an entry point refers to.
+"""Features: additions to the program that packages declare as entry points.
 
-A package refers to its record in the entry-point group `napari_mamamia.features`; the features in
-`napari_mamamia.features` are found in the same way. A record contains only names, so that the
-modules of a feature are imported on first use.
+A record describes each feature. A package refers to its record in the entry-point group
+`napari_mamamia.features`; the features in `napari_mamamia.features` are found in the same way. A
+record contains only names, so that the modules of a feature are imported on first use.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,14 +22,14 @@ GROUP: Final = "napari_mamamia.features"
 
 
 def load_attribute(attribute: str) -> Any:
-    """Return the object with the path ``module:attribute``."""
+    """Import and return the object with the path ``module:attribute``."""
     module, _, name = attribute.partition(":")
     return getattr(import_module(module), name)
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of the program.
+    """A subcommand of `mamamia`.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Command:
 
 
 RESULTS: Final = "Results"
-"""The `step` of a page that is a tab of the results below the image."""
+"""Value of `step` for a page that is a tab of the results below the image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +95,13 @@ class Page:
 
     @property
     def short(self) -> str:
-        """The name in the form used in identifiers."""
+        """The name in the form used for identifiers."""
         return self.name.lower().replace(" ", "_")
 
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """A kind of folder that a feature opens in the window.
+    """A kind of folder that a feature can open in the window.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class Opener:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """The additions of one package to the program.
+    """The additions that one package makes to the program.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def list_features() -> tuple[Feature, ...]:
 
 
 def load_part(feature: Feature, attribute: str) -> Any:
-    """Return an attribute of a feature; if it cannot be imported, warn and return None."""
+    """Import and return an attribute of a feature; if this fails, warn and return None."""
     try:
         return load_attribute(attribute)
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything
@@ -190,7 +190,7 @@ def load_part(feature: Feature, attribute: str) -> Any:
 
 
 def add_named(members: dict[str, T], feature: Feature, additions: Iterable[T], noun: str) -> None:
-    """Add a feature's records by their `name`, and leave out records whose name is already in use.
+    """Add a feature's records by their `name`, except records whose name is already in use.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def add_named(members: dict[str, T], feature: Feature, additions: Iterable[T], n
 
 @cache
 def list_library_names() -> Mapping[str, str]:
-    """Return the names that features add to the library, each with its ``module:attribute``."""
+    """Return the names that features add to the library, with their ``module:attribute``."""
     names: dict[str, str] = {}
     for feature in list_features():
         for name, attribute in feature.library.items():
@@ -260,7 +260,7 @@ def find_hook(name: str) -> Callable[..., Any]:
 
 
 def import_window_parts() -> None:
-    """Import the modules of the features' pages and services, which is slow."""
+    """Import the modules of all pages and services of the features, which is slow."""
     for feature in list_features():
         pages = (part for page in feature.pages for part in (page.widget, page.flow))
         for attribute in (*pages, *feature.services.values()):

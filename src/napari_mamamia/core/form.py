@@ -1,4 +1,4 @@
-"""Forms: the questions about a case, a breast and a lesion.
+"""Forms with questions about a case, its breasts and its lesions.
 
 A `Lexicon` is a versioned set of questions that is shipped as data; a `Form` holds the questions of
 a study. Answers are in `core.answers`; `findings.form_rules` decides which questions apply and
@@ -35,7 +35,7 @@ class FieldKind(StrEnum):
 
 
 class FieldScope(StrEnum):
-    """The subject of a question."""
+    """The kind of subject that a question is about."""
 
     CASE = "case"
     BREAST = "breast"
@@ -43,7 +43,7 @@ class FieldScope(StrEnum):
 
 
 class Measure(StrEnum):
-    """A value that the program measures in the image and mask, and uses until a reader answers."""
+    """A value that the program measures and uses as the answer until a reader answers."""
 
     INITIAL_RISE = "initial-rise"
     DELAYED_COURSE = "delayed-course"
@@ -57,7 +57,7 @@ class Measure(StrEnum):
 
 
 class MaskRule(StrEnum):
-    """The mask that a term requires: a mask of its lesion, or any mask in its breast or case."""
+    """The mask that a term requires: one of its lesion, or any mask in its breast or case."""
 
     NONE = ""
     NEEDED = "needed"
@@ -66,14 +66,14 @@ class MaskRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A code of a public scheme, such as SCT, DCM, RADLEX or NCIt."""
+    """A code of a public coding scheme, such as SCT, DCM, RADLEX or NCIt."""
 
     scheme: str
     value: str
 
     @property
     def text(self) -> str:
-        """The code in the form used by files.
+        """The code in the form used in files.
 
         Examples
         --------
@@ -107,7 +107,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition that one of `values` is among the answers to the question `field`.
+    """A condition: the answer to the question `field` includes one of `values`.
 
     If that question also applies to the same lesion or breast, its answer there is used. Otherwise
     the answer for the case is used.
@@ -188,7 +188,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """A set of questions that is shipped as data.
+    """A versioned set of questions that is shipped with this software as data.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ class Lexicon:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The questions of a study, in the order in which they are asked.
+    """The questions of a study in their order.
 
     A question may depend only on earlier questions, so that dependencies are never circular.
     `sha256` is the digest of the fields as written in files; answers refer to it.
@@ -242,12 +242,12 @@ class Form:
         return next((field for field in self.fields if field.id == field_id), None)
 
     def of_scope(self, scope: FieldScope) -> tuple[Field, ...]:
-        """Return the questions with the given scope."""
+        """Return the questions about this kind of subject."""
         return tuple(field for field in self.fields if field.scope is scope)
 
 
 def fold_id(text: str) -> str:
-    """Return an id in lower case and with normalised accents, for comparison."""
+    """Return an id in lower case and with normalised accents, for use in comparisons."""
     return unicodedata.normalize("NFC", text).casefold()
 
 

@@ -1,4 +1,4 @@
-"""The position of voxels in the patient (`Grid`).
+"""The grid of a volume: its shape and its position in the patient (`Grid`).
 
 No other code converts the order of axes or compares grids. Arrays are ``(z, y, x)``; an affine maps
 voxel (x, y, z) to RAS mm as in the file. Orientation codes name the direction *towards* which each
@@ -28,12 +28,13 @@ _NARROWEST_VOXEL_MM: Final = 0.001
 _LONGEST_VOLUME_MM: Final = 2000.0
 """Largest plausible spacing and extent of a patient's volume in mm. Our choice."""
 _SINGULAR: Final = 1e-6
-"""Volume of the cell of three unit steps below which the axes do not span space."""
+"""Volume spanned by three unit steps below which the axes count as linearly dependent."""
 SAME_PLACE_VOXELS: Final = 0.05
-"""Largest distance of corners of two equal grids, as a fraction of the smallest spacing.
+"""Largest distance between the corners of grids that count as equal.
 
-Our choice: far above float32 rounding of qform and sform (about 0.005 voxel over a 350 mm field of
-view), and far below a visible or measurable difference.
+The distance is a fraction of the smallest spacing. Our choice: far above float32 rounding of qform
+and sform (about 0.005 voxel over a 350 mm field of view), and far below a visible or measurable
+difference.
 """
 
 _SHEAR_COSINE: Final = 1e-3
@@ -41,13 +42,13 @@ _OBLIQUE_COSINE: Final = 1e-3
 _THICKER: Final = 1.05
 _SAME_SPACING: Final = 1e-4
 _SAME_ANGLE: Final = 0.05
-"""Relative spacing and degrees below which a difference is not reported."""
+"""Smallest relative difference in spacing, and smallest angle in degrees, that is reported."""
 
 _POSITIVE: Final = "RAS"
 _NEGATIVE: Final = "LPI"
 
 Plane = str
-"""``"axial"``, ``"sagittal"`` or ``"coronal"``."""
+"""An anatomical plane: ``"axial"``, ``"sagittal"`` or ``"coronal"``."""
 
 # Directions of the displayed (slice, row, column) axes in radiological convention: the patient's
 # right is on the screen's left. Rows run down the screen.
@@ -57,7 +58,7 @@ _PLANE_OF_NORMAL: Final[dict[int, Plane]] = {0: "sagittal", 1: "coronal", 2: "ax
 
 @dataclass(frozen=True, slots=True)
 class DisplayFrame:
-    """A permutation and flip of (z, y, x) arrays for display, which never copies an array.
+    """A permutation and flip of array axes for display, applied without copying.
 
     `order` has the array axis of each displayed axis (slice, row, column), and `flips` is True for
     displayed axes that are reversed. Leading axes (phase) are not changed.
@@ -101,12 +102,12 @@ class DisplayFrame:
         return (index[0], index[1], index[2])
 
     def per_axis(self, values: Sequence[float]) -> tuple[float, float, float]:
-        """Return `values` along (z, y, x), such as a spacing, in the order of displayed axes."""
+        """Return `values` along (z, y, x), such as a spacing, reordered to the displayed axes."""
         s, r, c = (values[axis] for axis in self.order)
         return (s, r, c)
 
     def within(self, shown: "DisplayFrame") -> tuple[tuple[int, int, int], tuple[bool, bool, bool]]:
-        """Return this view as axis order and flips relative to the view `shown`.
+        """Return how this view's axes map to the axes of the view `shown`, with their flips.
 
         For each axis (slice, row, column) of this view, the result has the corresponding axis of
         `shown`, from 0 to 2, and whether it has the opposite direction.
@@ -130,7 +131,7 @@ class DisplayFrame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """Shape of a volume and its position in the patient.
+    """The shape of a volume and its position in the patient.
 
     Parameters
     ----------
@@ -143,8 +144,8 @@ class Grid:
         The header of the NIfTI file from which the grid was read (348 bytes, or 540 for NIfTI-2),
         with which a mask on this grid can be written with identical geometry. It is not compared.
     is_spacing_stated
-        Whether a person stated the spacing; 1 x 1 x 1 mm is then not taken for a lost spacing. It
-        is not compared.
+        Whether a person stated the spacing; if so, a spacing of 1 x 1 x 1 mm is accepted as
+        real. It is not compared.
 
     Raises
     ------
@@ -225,7 +226,7 @@ class Grid:
 
     @property
     def is_identity(self) -> bool:
-        """Whether spacing and position are unknown.
+        """Whether spacing and position appear to have been lost.
 
         This is assumed for NumPy's ``eye(4)``, also with permuted axes, which ITK writes for an
         array without spacing: each voxel is 1 mm wide and the first voxel is at 0. It is also
@@ -242,7 +243,7 @@ class Grid:
 
     @property
     def spacing_warning(self) -> str:
-        """A warning that mm and ml are wrong on this grid, or "" if they are plausible.
+        """A warning if lengths and volumes on this grid are not plausible, otherwise "".
 
         The warning is given if the spacing was lost, or is impossible for an image of a patient.
 
@@ -306,29 +307,30 @@ class Grid:
 
     @property
     def is_sheared(self) -> bool:
-        """Whether the axes are not perpendicular (cosine above 0.001)."""
+        """Whether the axes are not perpendicular (a cosine between two of them exceeds 0.001)."""
         directions = self.matrix_mm / np.array(self.spacing_mm)
         cosines = np.abs(directions.T @ directions)[np.triu_indices(3, 1)]
         return bool(np.any(cosines > _SHEAR_COSINE))
 
     @property
     def is_oblique(self) -> bool:
-        """Whether an axis deviates from the anatomical axes (cosine to another above 0.001)."""
+        """Whether an axis deviates from the anatomical axes (a cosine exceeds 0.001)."""
         directions = np.abs(self.matrix_mm / np.array(self.spacing_mm))
         return bool(np.any(np.sort(directions, axis=0)[1] > _OBLIQUE_COSINE))
 
     @property
     def acquisition_plane(self) -> Plane:
-        """Plane of the slices, across the axis with clearly the largest spacing, or else the third.
+        """Orientation of the acquired slices.
 
-        The slice-thickness rule and the file's order can both be wrong after resampling; only the
-        default view then differs, never a measurement.
+        The slices lie across the axis with clearly the largest spacing, or across the third axis if
+        there is none. The slice-thickness rule and the file's order can both be wrong after
+        resampling; only the default view then differs, never a measurement.
         """
         _, worlds = self._anatomical_axes()
         return _PLANE_OF_NORMAL[worlds[self._slice_axis()]]
 
     def display_frame(self, plane: Plane | None = None) -> DisplayFrame:
-        """Return the display orientation of `plane` (by default the acquisition plane).
+        """Return the axis order and flips to display `plane` (default: the acquisition plane).
 
         An axial view has anterior up and the patient's right on the left of the screen, and slices
         increase towards superior. A sagittal view has superior up and anterior on the left, and
@@ -359,19 +361,19 @@ class Grid:
         return voxel
 
     def farthest_corner_mm(self, other: "Grid") -> float:
-        """Return the largest distance in mm between this volume's corners under both affines."""
+        """Return the largest distance in mm between this volume's corners under two affines."""
         corners = np.array(list(product(*((0, n - 1) for n in self.shape))))
         apart = self.to_world_mm(corners) - other.to_world_mm(corners)
         return float(np.linalg.norm(apart, axis=1).max())
 
     def is_same_place(self, other: "Grid") -> bool:
-        """Return whether shapes are equal and affines agree within `SAME_PLACE_VOXELS`."""
+        """Return whether two grids have equal shapes, and affines within `SAME_PLACE_VOXELS`."""
         if self.shape != other.shape:
             return False
         return self.farthest_corner_mm(other) <= SAME_PLACE_VOXELS * min(self.spacing_mm)
 
     def differences(self, other: "Grid") -> str:
-        """Return the differences of two grids in shape, spacing, origin and direction as text.
+        """Describe how two grids differ in shape, spacing, origin and direction.
 
         The text is "" if the grids are equal except for rounding.
 
@@ -406,7 +408,7 @@ class Grid:
         return thickest if spacing[thickest] > _THICKER * others else 0
 
     def _anatomical_axes(self) -> tuple[list[int], list[int]]:
-        """Return sign and index of the closest RAS axis for each array axis (z, y, x).
+        """Return the sign and index of the closest RAS axis for each array axis (z, y, x).
 
         The last affines are cached, because the window calls this at each movement of the pointer.
         """

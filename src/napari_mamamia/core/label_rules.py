@@ -1,11 +1,11 @@
-"""The mapping of one value of a mask file (`LabelRule`)."""
+"""Rule that maps a value of a mask file to a written value (`LabelRule`)."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class LabelRule:
-    """The mapping of one value of a source.
+    """How one value of a mask file is mapped to a written value.
 
     `source` is the value in the file, `target` is the written value (0 omits the label), and `name`
     is its meaning, such as ``"tumour"``. `masks` names the masks to which the rule applies, or is

@@ -1,7 +1,7 @@
-"""Convert the mask argument of a library function (array or `Mask`) to a boolean array.
+"""Conversion of a library function's mask argument to a Boolean array.
 
-No assumptions are made: probabilities are not thresholded, labels are not merged, and axes are not
-permuted.
+The argument is an array or a `Mask`. No assumptions are made: probabilities are not thresholded,
+labels are not merged, and axes are not permuted.
 """
 
 from typing import Any, Final, Protocol, TypeAlias
@@ -24,12 +24,11 @@ class HasMask(Protocol):
 
 
 MaskLike: TypeAlias = NDArray[Any] | Mask | HasMask
-"""A mask: an array ``(z, y, x)`` (bool, or 0 and one other value), a `Mask`, or a result with a
-mask.
+"""A mask: an array ``(z, y, x)`` (bool, or 0 and one other value), a `Mask`, or a result with one.
 """
 
 _MOST_LABELS: Final = 64
-"""Largest number of distinct values in a mask; with more values, the array is an image."""
+"""Largest number of distinct values in a mask; an array with more values is an image."""
 
 
 def mask_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[np.bool_]:
@@ -67,7 +66,7 @@ def mask_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[
 
 
 def label_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[Any]:
-    """Return the labels of a mask, bool or whole numbers ``(z, y, x)``; errors as `mask_array`."""
+    """Return the labels of a mask as a Boolean or integer array ``(z, y, x)``."""
     record = mask_in(given)
     if record is not None:
         if grid is not None:
@@ -79,7 +78,7 @@ def label_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray
 
 
 def grid_of(grid: Grid | None, *masks: MaskLike) -> Grid | None:
-    """Return `grid` if it is not None, or else the grid of the first `Mask`, or None.
+    """Return `grid` if it is given, otherwise the grid of the first `Mask`, or None.
 
     Raises
     ------
@@ -96,7 +95,7 @@ def grid_of(grid: Grid | None, *masks: MaskLike) -> Grid | None:
 
 
 def mask_in(given: object) -> Mask | None:
-    """Return the `Mask` itself, or the mask of a prediction or growth; None for other values."""
+    """Return the `Mask` in a prediction or growth, or the `Mask` itself; None for other values."""
     mask = given if isinstance(given, Mask) else getattr(given, "mask", None)
     return mask if isinstance(mask, Mask) else None
 
@@ -149,7 +148,7 @@ def _require_shape(values: NDArray[Any], name: str, grid: Grid | None) -> None:
 
 
 def _require_whole_labels(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """Return `values` if they are labels of whole numbers, else raise `ArgumentError`."""
+    """Return `values` if they are integer labels; otherwise raise `ArgumentError`."""
     if values.dtype.kind == "f":
         bad = values.size - int(np.count_nonzero(np.isfinite(values)))
         if bad:
@@ -166,8 +165,8 @@ def _require_whole_labels(values: NDArray[Any], name: str) -> NDArray[Any]:
             )
     if values.size and values.min() < 0:
         raise ArgumentError(
-            f"expected {name} to have labels of 0 and above, but it has {values.min():g} and "
-            "looks like an image: pass the mask"
+            f"expected {name} to have no labels below 0, but its smallest value is "
+            f"{values.min():g}, so it looks like an image: pass the mask"
         )
     labels = np.unique(values)
     if len(labels) > _MOST_LABELS:

@@ -1,4 +1,4 @@
-"""Measurements that a reader drew on a case: rulers, diameters, ellipses, angles and key images."""
+"""A reader's measurements on a case: rulers, diameters, ellipses, angles and key images."""
 
 import math
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ PointMm: TypeAlias = tuple[float, float, float]
 
 
 class MeasureKind(StrEnum):
-    """A kind of drawing; files hold the values."""
+    """A kind of measurement; the values are used in files."""
 
     RULER = "ruler"
     CROSS = "cross"
@@ -36,20 +36,22 @@ POINTS: Final[Mapping[MeasureKind, int]] = MappingProxyType(
         MeasureKind.KEY_IMAGE: 1,
     }
 )
-"""Number of points of each kind: both ends; both ends of each of two diameters; the centre and the
-ends of two half axes; an end, the apex, the other end; the tail and the tip; a point in the image.
+"""Number of points of each kind of measurement. In order, these are: both ends; both ends of each
+of
+two diameters; the centre and the ends of two half axes; an end, the apex, the other end; the tail
+and the tip; a point in the image.
 """
 
 PLANES: Final[tuple[Plane, ...]] = ("axial", "sagittal", "coronal")
 
 _FARTHEST_MM: Final = 10_000.0
-"""Largest plausible coordinate in mm, because no scanner is larger."""
+"""Largest plausible coordinate in mm; no scanner is larger."""
 _MOST_TEXT: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One measurement of a reader.
+    """One measurement made by a reader.
 
     Parameters
     ----------

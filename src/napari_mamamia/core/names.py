@@ -1,12 +1,12 @@
-"""Formatting of file names and of lists of names in messages."""
+"""Formatting of file names, and of lists of names in messages."""
 
 from collections.abc import Sequence
 
 
 def readable_name(name: str) -> str:
-    r"""Return a file name with U+FFFD in place of each byte that is not valid UTF-8.
+    r"""Return a file name in which U+FFFD replaces each byte that is not valid UTF-8.
 
-    Names from old or foreign systems may contain such bytes. Our text files, tables and checksum
+    Names from old or other systems may contain such bytes. Our text files, tables and checksum
     files cannot store them, so a name can be a case id only if this function leaves it unchanged.
 
     Examples
@@ -20,7 +20,8 @@ def readable_name(name: str) -> str:
 def printable(text: str) -> str:
     r"""Return a string with each control character replaced by an escape sequence.
 
-    Names of foreign files may contain line breaks and sequences that move the terminal's cursor.
+    Names of files from elsewhere may contain line breaks and sequences that move the terminal's
+    cursor.
 
     Examples
     --------
@@ -31,7 +32,7 @@ def printable(text: str) -> str:
 
 
 def name_some(names: Sequence[str], most: int = 10) -> str:
-    """Return the first `most` names, followed by the number of omitted names.
+    """Return the first `most` names, and the number of further names, as text.
 
     Examples
     --------

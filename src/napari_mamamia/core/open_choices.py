@@ -1,4 +1,4 @@
-"""Choices that consist of built-in names and the names of installed plug-ins."""
+"""Choices between built-in names and the names of installed plug-ins."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -29,7 +29,7 @@ class OpenChoice:
         return (*map(str, self.built_in), *list_names(self.group))
 
     def find(self, name: str) -> str:
-        """Return the member of `built_in` with this name, or the name itself if a plug-in has it.
+        """Return the member of `built_in` with this name, or the name itself if it is a plug-in's.
 
         Raises
         ------

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class PluginWarning(UserWarning):
-    """Warning that a plug-in was left out."""
+    """Warning that a plug-in was not loaded."""
 
 
 def be_quiet() -> None:
@@ -24,7 +24,7 @@ def be_quiet() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A plug-in that was left out, with its entry-point group, name, package and the reason."""
+    """A plug-in that was not loaded: its entry-point group, name, package and the reason."""
 
     group: str
     name: str
@@ -41,12 +41,12 @@ _problems: Final[list[Problem]] = []
 
 
 def list_problems() -> tuple[Problem, ...]:
-    """Return the problems of all plug-ins that were left out in this process."""
+    """Return the problems of all plug-ins that were not loaded in this process."""
     return tuple(_problems)
 
 
 def leave_out(group: str, name: str, reason: str, package: str = "") -> None:
-    """Warn that a plug-in is left out, and add it to `list_problems`.
+    """Warn that a plug-in is not loaded, and record the problem for `list_problems`.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def leave_out(group: str, name: str, reason: str, package: str = "") -> None:
     name
         The name of the plug-in.
     reason
-        Why it is left out.
+        Why it is not loaded.
     package
         The package of the plug-in; by default the package whose entry point has this name.
     """
@@ -70,13 +70,13 @@ def leave_out(group: str, name: str, reason: str, package: str = "") -> None:
 
 
 def describe_error(error: Exception) -> str:
-    """Return the error in the form used as the reason for leaving out a plug-in."""
+    """Return an error as the text of the reason why a plug-in is not loaded."""
     return f"{type(error).__name__}: {error}"
 
 
 @cache
 def load_group(group: str, kind: type[T], taken: frozenset[str] = frozenset()) -> Mapping[str, T]:
-    """Return the plug-ins of an entry-point group by name, loaded once.
+    """Return the plug-ins of an entry-point group by name; load the group only once.
 
     A broken plug-in is left out with a warning, and does not affect the others.
 
@@ -115,7 +115,7 @@ def load_group(group: str, kind: type[T], taken: frozenset[str] = frozenset()) -
 
 @cache
 def list_names(group: str) -> tuple[str, ...]:
-    """Return the names of a group's plug-ins without loading them."""
+    """Return the names of the plug-ins in an entry-point group, without loading them."""
     from importlib.metadata import entry_points
 
     return tuple(sorted({point.name for point in entry_points(group=group)}))
@@ -159,20 +159,17 @@ class Registry(Mapping[str, T]):
         return load_group(self.group, self._kind, self._taken)  # type: ignore[arg-type]
 
     def __getitem__(self, name: str) -> T:
-        """Return a member by name."""
         return self._built_in[name] if name in self._built_in else self.plugins[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names, the built-in names first."""
         yield from self._built_in
         yield from self.plugins
 
     def __len__(self) -> int:
-        """Return the number of members."""
         return len(self._built_in) + len(self.plugins)
 
     def code(self, name: str) -> "PluginCode | None":
-        """Return the code of a member of an installed package, or None for a built-in member."""
+        """Return the code of a member from an installed package, or None for a built-in member."""
         if name not in self.plugins:
             return None
         from importlib.metadata import entry_points

@@ -21,16 +21,15 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 PACE_S: Final = 0.1
-"""Seconds between two reports, which is half of the maximum interval."""
+"""Interval between two progress reports in seconds, half of the maximum interval."""
 _ABREAST_S: Final = 0.02
-"""Seconds between two checks while waiting for threads, which delays a cancellation at most this
-much.
+"""Interval in seconds between checks while waiting for threads; limits the delay of a cancellation.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a long operation: `done` of `total` steps, and a text about the current step.
+    """Progress of a long operation: `done` of `total` steps, and a text on the current step.
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 class Cancelled(BaseException):
-    """Raised when the user cancels an operation, which then leaves no result.
+    """Raised when the user cancels an operation, which then has no result.
 
     It is not an `Exception`, like `asyncio.CancelledError`, so that error handlers do not treat it
     as a failure.
@@ -92,7 +91,7 @@ def report_progress(done: int, total: int, text: str = "", *, binding: bool = Fa
 
 
 def forward_progress(progress: Progress) -> None:
-    """Report a `Progress` to the listener; raise the same errors as `report_progress`."""
+    """Report a `Progress` to the listener; errors are those of `report_progress`."""
     listener = _listener.get()
     if listener is not None:
         listener(progress)
@@ -100,7 +99,7 @@ def forward_progress(progress: Progress) -> None:
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Send the progress reports of the block only to `listener`; None ignores the reports.
+    """Send progress reports in the block only to `listener`; None discards them.
 
     The listener may raise `Cancelled`, which ends the operation.
 
@@ -121,7 +120,7 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 @contextmanager
 def changing(change: Callable[[Progress], Progress | None]) -> Iterator[None]:
-    """Replace the block's progress reports by the results of `change`; None drops a report."""
+    """Apply `change` to each progress report in the block; None discards the report."""
     outer = _listener.get()
 
     def pass_on(progress: Progress) -> None:
@@ -135,14 +134,14 @@ def changing(change: Callable[[Progress], Progress | None]) -> Iterator[None]:
 
 @contextmanager
 def saying(text: str) -> Iterator[None]:
-    """Replace the text of the block's progress reports."""
+    """Replace the text of each progress report in the block."""
     with changing(lambda inner: Progress(inner.done, inner.total, text)):
         yield
 
 
 @contextmanager
 def part(start: int, stop: int, total: int, before: str = "") -> Iterator[None]:
-    """Report the block's progress as the range from `start` to `stop` of `total` steps.
+    """Map the block's progress to the range from `start` to `stop` of `total` steps.
 
     `before` is added in front of the report's text. A binding report inside the block does not make
     the whole operation binding.
@@ -165,7 +164,7 @@ def part(start: int, stop: int, total: int, before: str = "") -> Iterator[None]:
 
 
 def paced(items: Iterable[T], text: str | Callable[[int], str], total: int = 0) -> Iterator[T]:
-    """Yield the items, and report the number of completed items at regular intervals.
+    """Yield the items, and report regularly how many have been processed.
 
     Without a total, only the text is reported. The text may be a function of the number of
     completed items. Raises the same errors as `report_progress`.
@@ -185,7 +184,7 @@ def paced(items: Iterable[T], text: str | Callable[[int], str], total: int = 0) 
 
 
 def do_abreast(work: Callable[[A], T], items: Sequence[A], threads: int, text: str = "") -> list[T]:
-    """Return the results of `work` for all items, in input order, computed by several threads.
+    """Compute `work` for all items in several threads, and return the results in input order.
 
     Each item has an equal share of the progress, which is reported in the calling thread with the
     given text. If the operation is cancelled or an item fails, the other threads stop at their next
@@ -234,7 +233,7 @@ def do_abreast(work: Callable[[A], T], items: Sequence[A], threads: int, text: s
 
 @contextmanager
 def gc_frozen() -> Iterator[None]:
-    """Avoid long garbage collections while the block creates very many records.
+    """Suspend long garbage collections while a block creates very many objects.
 
     A full collection visits all objects while holding the interpreter lock. This takes 0.2 s or
     more for 100,000 cases and also blocks the window. Objects that exist at each report are

@@ -1,4 +1,4 @@
-"""Provenance of a mask: its maker, inputs, software version and settings."""
+"""Provenance of a mask: who or what made it, from which inputs, and with which settings."""
 
 import hashlib
 import json
@@ -12,13 +12,13 @@ from napari_mamamia.core.version import __version__
 Setting: TypeAlias = bool | int | float | str | None
 
 MODEL_SHA256: Final = "model_sha256"
-"""Mask parameter with the digest of a model that has no weights; see `hash_model`."""
+"""Name of the mask parameter with the digest of a model that has no weights; see `hash_model`."""
 MODEL_DIGESTS: Final = ("submission_sha256", "weights_sha256", MODEL_SHA256)
-"""Mask parameters that identify the model that made the mask, independent of the case."""
+"""Names of the mask parameters that identify the model, independent of the case."""
 
 
 class Maker(StrEnum):
-    """The kind of source that made a mask."""
+    """The kind of source that made a mask, such as a model or a reader."""
 
     REFERENCE = "reference"
     MODEL = "model"
@@ -29,7 +29,7 @@ class Maker(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """An input file of a mask, with its name (never a full path) and SHA-256."""
+    """An input file of a mask: its name (never a full path) and SHA-256."""
 
     name: str
     sha256: str
@@ -82,11 +82,11 @@ def now_utc() -> str:
 
 
 def software_version() -> str:
-    """Return this software's name and version in the form used by provenance and reports."""
+    """Return this software's name and version, as written in provenance and reports."""
     return f"napari-mamamia {__version__}"
 
 
 def hash_model(*settings: object) -> str:
-    """Return the SHA-256 of this software's version and the settings of a model without weights."""
+    """Return the SHA-256 of the settings of a model without weights and this software's version."""
     content = json.dumps([software_version(), *settings], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()

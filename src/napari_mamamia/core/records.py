@@ -1,4 +1,4 @@
-"""Records that several packages share."""
+"""Dataclasses that several packages share."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -9,11 +9,11 @@ from napari_mamamia.core.errors import Remedy
 from napari_mamamia.core.plugins import list_names
 
 METRIC_GROUP: Final = "napari_mamamia.metrics"
-"""The entry-point group of metrics."""
+"""The entry-point group for additional metrics."""
 
 
 class FailureCause(StrEnum):
-    """Why a batch could not finish a case."""
+    """Why a batch could not process a case."""
 
     ERROR = "error"
     """The case itself failed: a file cannot be read, or has unexpected content."""
@@ -25,7 +25,7 @@ class FailureCause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CaseFailure:
-    """A case that a batch could not finish, with the reason."""
+    """A case that a batch could not process, with the reason."""
 
     case_id: str
     reason: str
@@ -35,7 +35,7 @@ class CaseFailure:
 
 @dataclass(frozen=True, slots=True)
 class CaseWarning:
-    """An unusual property of a case that could still be read, and how to change it."""
+    """An unusual property of a readable case, and how to change it."""
 
     text: str
     remedies: tuple[Remedy, ...] = ()
@@ -72,11 +72,11 @@ class ScoreStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CaseScore:
-    """The metrics of one case under one profile; undefined values are nan.
+    """The metrics of one case under one profile; undefined values are NaN.
 
     Names of distances include the unit; volumes are in mm3. `dsc`, `iou` and `norm_hd` (no unit; 0
     is best) follow the profile's rules for foreground and empty masks. `prediction_seconds`,
-    `peak_memory_bytes` and `device` come from the prediction's provenance (nan and "" if it lacks
+    `peak_memory_bytes` and `device` come from the prediction's provenance (NaN and "" if it lacks
     them). `tags` are a reader's remarks on the case, joined by "; ". `reason` explains a `status`
     other than ok, and `warning` describes what is unusual about a scored case; either may be "".
     `further` holds the metrics of installed packages, which can also be read as attributes.
@@ -108,13 +108,13 @@ class CaseScore:
 
     @property
     def is_disjoint(self) -> bool:
-        """Whether the case was scored, and the masks have no voxel in common."""
+        """Whether the case was scored and the two masks share no voxel."""
         return self.status is ScoreStatus.OK and self.dsc == 0
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> float:
-            """Return a metric of an installed package, or nan if this case does not have it."""
+            """Return a metric of an installed package, or NaN if this case does not have it."""
             if name == "further" or name not in list_names(METRIC_GROUP):
                 raise AttributeError(f"CaseScore has no attribute {name!r}")
             return dict(self.further).get(name, float("nan"))

@@ -1,4 +1,4 @@
-"""`Reorientation`: flips and permutes a volume together with its grid, points and boxes."""
+"""Flip and permute a volume together with its grid, points and boxes (`Reorientation`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,14 +34,14 @@ class Reorientation:
     flips: tuple[bool, bool, bool]
 
     def array(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return a ``(..., z, y, x)`` array on the source grid as a view on the target grid."""
+        """Return an array ``(..., z, y, x)`` on the source grid as a view on the target grid."""
         ahead = tuple(range(array.ndim - 3))
         turned = array.transpose(*ahead, *(array.ndim - 3 + axis for axis in self.order))
         out: NDArray[Any] = turned[self._make_slices()]
         return out
 
     def array_back(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return a ``(..., z, y, x)`` array on the target grid as a view on the source grid."""
+        """Return an array ``(..., z, y, x)`` on the target grid as a view on the source grid."""
         ahead = tuple(range(array.ndim - 3))
         back = tuple(array.ndim - 3 + int(axis) for axis in np.argsort(self.order))
         out: NDArray[Any] = array[self._make_slices()].transpose(*ahead, *back)
@@ -57,7 +57,7 @@ class Reorientation:
         return (z, y, x)
 
     def box(self, box: Box) -> Box:
-        """Return the target box that contains the same voxels as a source box."""
+        """Return the box on the target grid with the same voxels as a box on the source grid."""
         start, stop = [0, 0, 0], [0, 0, 0]
         for k, axis in enumerate(self.order):
             a, b = box.start[axis], box.stop[axis]
@@ -70,7 +70,7 @@ class Reorientation:
 
 
 def reorientation_to(grid: Grid, orientation: str) -> Reorientation:
-    """Return the reorientation of `grid` to an orientation.
+    """Return the reorientation of `grid` to an orientation code.
 
     Parameters
     ----------
@@ -149,5 +149,5 @@ def _turn_grid(grid: Grid, order: tuple[int, int, int], flips: tuple[bool, bool,
 
 
 def _find_world_axis(letter: str) -> int:
-    """Return 0, 1 or 2 for R/L, A/P or S/I, and -1 for any other letter."""
+    """Return the index of a letter's RAS axis, or -1 if it is not an orientation letter."""
     return _AXES.find(letter) // 2 if letter in _AXES else -1

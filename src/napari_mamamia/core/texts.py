@@ -1,4 +1,4 @@
-"""Translation of the window's text into the language set by `MAMAMIA_LANGUAGE`.
+"""Translation of the window's texts into the language set by `MAMAMIA_LANGUAGE`.
 
 All text that is shown in the window is passed to `tr` or `tr_n`. The English text is the key, as in
 GNU gettext; `locales/napari_mamamia.pot` lists all keys (`make texts`).
@@ -21,7 +21,7 @@ _LARGEST: Final = 16 * 1024 * 1024
 
 
 def tr(text: str, **values: object) -> str:
-    """Return `text` in the user's language, with its {names} replaced by `values`.
+    """Return a text in the user's language, with its {names} replaced by `values`.
 
     Without values, nothing is replaced and braces remain unchanged.
     """
@@ -50,7 +50,7 @@ def _find_form(one: str, several: str, count: int) -> str:
 
 
 def fields_of(text: str) -> frozenset[str] | None:
-    """Return a string's replacement fields, such as "x:.1f", or None if a brace is not closed."""
+    """Return the replacement fields of a string, such as "x:.1f", or None if it is malformed."""
     try:
         parts = list(Formatter().parse(text))
     except ValueError:
@@ -68,11 +68,11 @@ def _read_catalogue_once() -> gettext.NullTranslations:
 
 
 def read_catalogue(environment: Mapping[str, str]) -> gettext.NullTranslations:
-    """Return the catalogue for the language set by the environment, or for English if none is set.
+    """Return the translation catalogue for the language set by the environment.
 
-    The language is the name of an installed language ("de") or, for translators, the path of a
-    compiled catalogue (.mo). If the catalogue is missing or damaged, English is used and a warning
-    is given.
+    English is used if no language is set. The language is the name of an installed language ("de")
+    or, for translators, the path of a compiled catalogue (.mo). If the catalogue is missing or
+    damaged, English is used and a warning is given.
     """
     language = environment.get(LANGUAGE, "").strip()
     if language in ("", "en"):

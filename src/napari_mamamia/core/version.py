@@ -1,3 +1,3 @@
-"""The version of this software: the only file that states it."""
+"""The version of this software, which is stated only here."""
 
 __version__ = "0.1.0"

@@ -1,1 +1,1 @@
-"""Findings of a case: answers to a form, its rules, and lesions in the breast."""
+"""Findings of a case: the answers on a form, the form's rules, and the lesions in the breast."""

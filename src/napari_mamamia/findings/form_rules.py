@@ -1,4 +1,4 @@
-"""Rules of a form: the questions that apply, computed answers, and missing answers.
+"""Rules of a form: which questions apply, are computed, are missing or contradict each other.
 
 Questions are processed once, in their order. A question depends only on earlier questions, and an
 answer to a question that does not apply has no effect.
@@ -50,7 +50,7 @@ class AskedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """A contradiction, described in words, with the question and the subject to which it refers."""
+    """A contradiction between answers or with the mask, with its question and subject."""
 
     field: str
     place: Place
@@ -58,7 +58,7 @@ class Contradiction:
 
 
 def list_places(answers: Answers, facts: CaseFacts) -> tuple[Place, ...]:
-    """Return the subjects of questions: the case, the imaged breasts and the lesions."""
+    """Return the subjects of a form's questions: the case, the imaged breasts and the lesions."""
     breasts = [Place(FieldScope.BREAST, side.value) for side in facts.sides]
     measured = [Place(FieldScope.LESION, lesion.name) for lesion in facts.lesions or ()]
     places = {item.place for item in answers.items if item.place.scope is not FieldScope.CASE}
@@ -76,7 +76,7 @@ def list_places(answers: Answers, facts: CaseFacts) -> tuple[Place, ...]:
 def list_questions(
     form: Form, answers: Answers, facts: CaseFacts = NOTHING_KNOWN
 ) -> tuple[AskedQuestion, ...]:
-    """Return the questions that apply: those of the case, then those of each breast and lesion.
+    """Return the questions that apply to the case, then to each breast and to each lesion.
 
     If the program can answer an unanswered question, the computed answer is used, with
     `is_computed` set.
@@ -100,7 +100,7 @@ def list_questions(
 
 
 def fill_computed(form: Form, answers: Answers, facts: CaseFacts) -> Answers:
-    """Return the answers with measured values added; a reader's answers are not changed.
+    """Return the answers with measured values added; answers from a reader are not changed.
 
     Measured values of questions that no longer apply and of removed lesions are dropped.
     """
@@ -117,7 +117,7 @@ def fill_computed(form: Form, answers: Answers, facts: CaseFacts) -> Answers:
 def list_missing(
     form: Form, answers: Answers, facts: CaseFacts = NOTHING_KNOWN
 ) -> tuple[AskedQuestion, ...]:
-    """Return the required questions that apply and have no answer.
+    """Return the questions that apply, are required and have no answer.
 
     If the images may show only one breast, the questions about the other breast are not required.
     """
@@ -153,7 +153,7 @@ def find_contradictions(
 
 
 def why_other_form(form: Form, answers: Answers) -> str:
-    """Return a message if the answers belong to a different form, otherwise ""."""
+    """Return a message if the answers were given on a different form, otherwise ""."""
     if not answers.sha256 or answers.sha256 == form.sha256:
         return ""
     if (answers.form, answers.edition) == (form.name, form.edition):

@@ -1,4 +1,4 @@
-"""Answers in storage: normalised values, the record in an event, and table rows with codes."""
+"""Storage of form answers: normalised values, JSON in events, and table rows with codes."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -28,18 +28,16 @@ _TEXT: Final = "text"
 _MOST_DIGITS: Final = 20
 _SIGNIFICANT: Final = 6
 _MOST_ANCHORS: Final = 64
-"""Maximum number of anchors read per lesion, which limits the work that an external event can
-cause.
-"""
+"""Largest number of anchor voxels read for a lesion, which limits the work an event can cause."""
 _MOST_PLACES: Final = 1 << 20
 _SIDES: Final = ("right", "left")
 
 
 def normalise_values(field: Field, values: Sequence[str]) -> tuple[str, ...]:
-    """Return values in normal form: unique terms in the field's order; numbers without extra zeros.
+    """Return values in normal form: unique terms in the field's order, numbers without extra zeros.
 
-    Terms that the field does not contain stay at the end, because a later version of the form may
-    contain them.
+    Terms that the field does not contain are placed at the end, because a later version of the form
+    may contain them.
 
     Raises
     ------
@@ -74,7 +72,7 @@ def normalise_values(field: Field, values: Sequence[str]) -> tuple[str, ...]:
 
 
 def write_number(value: float | None) -> str:
-    """Return a measured number as decimal text with 6 significant digits; "" for None and nan.
+    """Return a measured number as decimal text with 6 significant digits; "" for None and NaN.
 
     Examples
     --------
@@ -105,7 +103,7 @@ def _normalise_number(text: str) -> str:
 
 
 def normalise_answers(form: Form, answers: Answers) -> Answers:
-    """Return the answers in the form's order, with normalised values and the form's name.
+    """Return the answers in the form's order, with normalised values and the name of the form.
 
     Answers to questions that the form does not contain are kept at the end. Empty answers are
     dropped, unless they mean that a reader deleted a value that the program would compute.
@@ -140,7 +138,7 @@ def _rank_place(answer: Answer) -> tuple[int, str]:
 
 
 def record_answers(form: Form, answers: Answers) -> dict[str, Any]:
-    """Return answers as the JSON record stored in a reading's event, without floats.
+    """Return answers as a JSON record for the event of a reading, without floating-point numbers.
 
     Keys are the id of a question, ``ID@right`` for a breast, and ``ID@1`` for a lesion. A single
     chosen term is a string, several terms are a list, a number is ``{"number": "12.5", "unit":
@@ -181,7 +179,7 @@ def _record_values(field: Field | None, values: tuple[str, ...]) -> Any:
 
 
 def parse_answers(record: Mapping[str, Any]) -> Answers:
-    """Return the answers in an event's record, whichever form they belong to.
+    """Return the answers in an event's JSON record, regardless of the form they were given on.
 
     Values of any other type are left out, because an event cannot be rejected for them.
     """
@@ -199,11 +197,11 @@ def parse_answers(record: Mapping[str, Any]) -> Answers:
 
 
 def parse_anchors(record: Mapping[str, Any]) -> tuple[LesionAnchors, ...]:
-    """Return the anchor voxels of each numbered lesion in a record; invalid entries are left out.
+    """Return the anchor voxels of each numbered lesion in an event's JSON record.
 
-    Records of older versions have no anchors; for such records, the largest lesion of the mask is
-    "1". In a record with anchors every described lesion has an entry, which is empty if the
-    lesion's position is unknown.
+    Invalid entries are left out. Records of older versions have no anchors; for such records, the
+    largest lesion of the mask is "1". In a record with anchors every described lesion has an entry,
+    which is empty if the lesion's position is unknown.
     """
     if _LESIONS not in record:
         return ()
@@ -225,19 +223,19 @@ def _parse_voxel(value: Any) -> Voxel | None:
 
 
 def list_computed(record: Mapping[str, Any]) -> frozenset[str]:
-    """Return the keys of the answers in a record that the program filled in."""
+    """Return the keys of those answers in an event's JSON record that the program filled in."""
     listed = record.get(_COMPUTED)
     names = listed if isinstance(listed, list) else []
     return frozenset(name for name in names if isinstance(name, str))
 
 
 def parse_answers_text(text: str) -> Answers:
-    """Return the answers in the JSON of a reading, or no answers if it is not an object."""
+    """Return the answers in a reading's JSON text, or no answers if it is not a JSON object."""
     return parse_answers(_parse_record(text))
 
 
 def read_record(text: str, *, with_computed: bool = True) -> dict[str, Any]:
-    """Return the record in the JSON of a reading, optionally without computed answers."""
+    """Return the JSON record of a reading, optionally without computed answers."""
     record = _parse_record(text)
     away = set() if with_computed else {_COMPUTED, *list_computed(record)}
     return {key: value for key, value in record.items() if key not in away}
@@ -253,7 +251,7 @@ def _parse_record(text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PairedTerms:
-    """Two readers' choices for one question.
+    """The terms that two readers chose for one question.
 
     `key` is the key in the first reader's record, `other_key` the key in the second reader's
     record. The keys differ if a lesion has different numbers in the two readings.
@@ -271,7 +269,7 @@ class PairedTerms:
 
     @property
     def name(self) -> str:
-        """Return the question and its subject, with both lesion numbers if they differ."""
+        """Name of the question and its subject, with both lesion numbers if they differ."""
         other = self.other_key.partition("@")[2]
         return self.key if self.key == self.other_key else f"{self.key} and @{other}"
 
@@ -279,7 +277,7 @@ class PairedTerms:
 def pair_categories(
     one: str, other: str, lesions: Mapping[str, str] | None = None
 ) -> tuple[PairedTerms, ...]:
-    """Return two readings' choices for the category questions that both readers answered.
+    """Return two readings' terms for each multiple-choice question that both readers answered.
 
     Answers that the program filled in for both readings are left out.
 
@@ -314,10 +312,10 @@ def pair_categories(
 
 
 def carry_lesions(text: str, voxels: Mapping[str, Voxel]) -> str:
-    """Return answers as canonical JSON for a different mask whose lesions have the same numbers.
+    """Return answers as JSON for a different mask in which some lesions keep their numbers.
 
-    `voxels` maps each of these lesions to one of its voxels. Answers about other lesions and all
-    values measured on the previous mask are left out.
+    The JSON is canonical. `voxels` maps each lesion that keeps its number to one of its voxels.
+    Answers about other lesions and all values measured on the previous mask are left out.
     """
     answers = parse_answers_text(text)
     lesions = [item for item in answers.items if item.place.scope is FieldScope.LESION]
@@ -378,7 +376,7 @@ def _parse_key(key: str) -> tuple[str, Place]:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """A value of an answer as a table row.
+    """A value of an answer, in the form of a table row.
 
     `codes` are public codes separated by spaces, or a single code of the private scheme; "" for a
     number, free text or an unknown term. `known` is False if the form does not contain the term.
@@ -410,7 +408,7 @@ def list_rows(form: Form, answers: Answers) -> tuple[AnswerRow, ...]:
 
 
 def list_answer_rows(form: Form | None, answers: Answers) -> tuple[AnswerRow, ...]:
-    """Return answers as rows, which contain ids if there is no form or it does not match."""
+    """Return answers as table rows, with ids instead of names if the form is unknown."""
     if form is not None:
         try:
             return list_rows(form, answers)

@@ -1,4 +1,4 @@
-"""Keep the numbers of lesions while the mask changes, so that answers stay with their lesion.
+"""Keep lesion numbers stable while the mask changes, so that answers stay with their lesion.
 
 Up to 16 evenly spaced voxels of each lesion are stored with the answers as the lesion's anchors. In
 a changed mask each component gets at most one number. The assignment maximises the sum, over all
@@ -19,17 +19,17 @@ from napari_mamamia.core.answers import Answers, CaseFacts, LesionAnchors, Voxel
 
 N_ANCHORS: Final = 16
 _TIE: Final = 1e-8
-"""A value below any difference between sums of anchor fractions, used only to break ties."""
+"""A value smaller than any difference between sums of anchor fractions, used to break ties."""
 
 
 @dataclass(frozen=True, slots=True)
 class LesionNumbers:
-    """Numbers of the components of a mask.
+    """The number of each component of a mask.
 
     Parameters
     ----------
     names
-        Number of each component that has one.
+        The number of each numbered component.
     joined
         Merged lesions: (number without a component, number of the component with most of its
         anchors).
@@ -51,7 +51,7 @@ def pick_anchors(voxels: NDArray[np.intp]) -> tuple[Voxel, ...]:
 def follow_numbers(
     held: Mapping[str, Sequence[int]], order: Sequence[int], n_most: int
 ) -> LesionNumbers:
-    """Return the numbers of the components of a mask.
+    """Return the numbers of the components of a changed mask.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def _list_free(taken: Collection[str]) -> Iterator[str]:
 
 
 def keep_anchors(answers: Answers, facts: CaseFacts) -> tuple[LesionAnchors, ...]:
-    """Return the anchors of all numbered lesions: those in the mask and those with answers.
+    """Return the anchors of all numbered lesions: those in the mask and those that have answers.
 
     The number of a removed lesion without answers becomes free again.
     """

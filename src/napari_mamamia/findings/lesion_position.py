@@ -21,7 +21,7 @@ from napari_mamamia.core.answers import (
 )
 
 NEAR_MIDLINE_MM: Final = 10.0
-"""Distance from the midline in mm below which a centre belongs to neither side. Our choice."""
+"""Distance from the midline in mm below which a centre is assigned to neither side. Our choice."""
 LEAST_RADIUS_MM: Final = 10.0
 """Distance from the nipple's axis in mm below which clock and quadrant are not filled in.
 
@@ -40,7 +40,7 @@ _HOURS: Final[Mapping[str, tuple[int, ...]]] = {
     "LI": (3, 4, 5, 6),
     "LO": (6, 7, 8, 9),
 }
-"""Hours of the right breast; an hour between two quadrants belongs to both quadrants."""
+"""Clock positions in each quadrant of the right breast."""
 
 
 def list_hours(side: str, quadrant: str) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ def list_hours(side: str, quadrant: str) -> tuple[str, ...]:
 
 
 def place_lesions(facts: CaseFacts, landmarks: Landmarks) -> CaseFacts:
-    """Return the facts with the position of each lesion, or the reason why it is unknown.
+    """Return the case facts with each lesion's position, or the reason why it is unknown.
 
     The side is determined from the midpoint between the nipples if both are marked, otherwise from
     the middle of the volume. If the volume may contain a single breast and one nipple is marked,
@@ -146,7 +146,7 @@ def _find_side(lesion: LesionFacts, facts: CaseFacts, landmarks: Landmarks) -> S
 
 
 def find_hour(side: Side, outward_mm: float, up_mm: float) -> int:
-    """Return the nearest clock position, 1 to 12, as seen facing the patient.
+    """Return the clock position nearest to a direction, 1 to 12, as seen facing the patient.
 
     Halfway between two hours, the later hour is returned. The outward direction is 9 on the right
     breast and 3 on the left breast.
@@ -162,7 +162,7 @@ def find_hour(side: Side, outward_mm: float, up_mm: float) -> int:
 
 
 def find_quadrant(outward_mm: float, up_mm: float) -> str:
-    """Return UO, UI, LO or LI, or "" on the line between two quadrants.
+    """Return the quadrant (UO, UI, LO or LI), or "" on the line between two quadrants.
 
     Central, subareolar and axillary tail are never returned, because no verifiable source defines
     them.
@@ -173,7 +173,7 @@ def find_quadrant(outward_mm: float, up_mm: float) -> str:
 
 
 def find_depth(centre: PointMm, nipple: PointMm, chest_wall: PointMm | None) -> str:
-    """Return anterior, middle or posterior: a third of the distance from nipple to chest wall.
+    """Return the depth: the anterior, middle or posterior third from nipple to chest wall.
 
     The result is "" if the chest wall is not marked or not behind the nipple, or if the centre is
     not between nipple and chest wall. Distances are measured only along y (RAS). The thirds are our
@@ -210,7 +210,7 @@ def _list_remarks(
 
 
 def keep_names(facts: CaseFacts, described: Mapping[str, PointMm]) -> CaseFacts:
-    """Return the facts with the numbers that the lesions had when they were described.
+    """Return the case facts, with the numbers that the lesions had when they were described.
 
     The lesions of a changed mask may be in a different order, but answers stay with their lesion. A
     lesion that is not close to any of `described` gets the smallest free number. The number of a

@@ -1,4 +1,4 @@
-"""Numbers of a form for display and input; a lesion's volume is stored in mm3 and shown in ml."""
+"""Display and input of a form's numbers; lesion volumes are stored in mm3 and shown in ml."""
 
 from decimal import Decimal
 from typing import Final
@@ -10,7 +10,7 @@ _MM3_PER_ML: Final = 1000
 
 
 def name_unit(field: Field | None) -> str:
-    """Return the unit in which a question's number is displayed and entered.
+    """Return the unit in which the answer to a numeric question is displayed and entered.
 
     A lesion's volume, stored in mm3, is displayed in ml as in the rest of the program.
     """
@@ -21,7 +21,7 @@ def name_unit(field: Field | None) -> str:
 
 
 def show_number(field: Field | None, value: str, *, is_measured: bool = False) -> str:
-    """Return a stored number for display in `name_unit`; other text stays unchanged.
+    """Return a stored number for display in the unit `name_unit`; other text is unchanged.
 
     A measured value has two decimals in ml and at most one in other units; a number entered by a
     reader keeps all its digits.
@@ -41,7 +41,7 @@ def show_number(field: Field | None, value: str, *, is_measured: bool = False) -
 
 
 def read_number(field: Field, text: str) -> str:
-    """Return an entered number in the stored unit; text that is not a number stays unchanged."""
+    """Return an entered number in the stored unit; text that is not a number is unchanged."""
     if name_unit(field) == field.unit or not text.strip():
         return text
     try:
@@ -51,7 +51,7 @@ def read_number(field: Field, text: str) -> str:
 
 
 def format_answer_row(form: Form, row: AnswerRow) -> str:
-    """Return the answer in a table row with its unit, for display."""
+    """Return a table row's answer with its unit, for display."""
     field = form.field(row.field)
     if field is None or field.unit != row.unit:  # the row is from another version of the form
         return f"{row.text} {row.unit}".rstrip()

@@ -1,4 +1,4 @@
-"""Kinetics: contrast-curve maps, curve classes and the choice of phases, on plain arrays.
+"""Kinetics: contrast-curve maps, curve classes and the choice of phases, for plain arrays.
 
 `time_axis` places phases on a named time axis, `timing` chooses the early and the late phase, and
 `arrival` and `bolus` detect contrast arrival. A map consists of a formula (`map_formulas`) and an

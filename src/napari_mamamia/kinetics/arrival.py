@@ -1,4 +1,4 @@
-"""Detection of contrast arrival, and of a repeated pre-contrast scan, from the voxels."""
+"""Detect contrast arrival, and a repeated pre-contrast scan, from the voxel values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _PLANES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The number of phases before contrast (at least 1), and the evidence in the voxels.
+    """The number of phases before contrast (at least 1), and how clearly the voxels show it.
 
     `is_repeated` is True if phase 1 shows no contrast yet, but a later phase does. `evidence` is a
     sentence, or "" for a case with one phase. `is_clear` is True if the voxels show the arrival.
@@ -33,7 +33,7 @@ class Arrival:
 
 
 def find_arrival(signal: NDArray[Any]) -> Arrival:
-    """Return the number of phases in ``(phase, z, y, x)`` that are before contrast.
+    """Return the number of phases in ``(phase, z, y, x)`` that were acquired before contrast.
 
     The result is above 1 only if the evidence is clear (`io.exam.looks.contrast_between`): none of
     these phases shows contrast relative to phase 0, but the next phase does, relative to phase 0
@@ -43,7 +43,7 @@ def find_arrival(signal: NDArray[Any]) -> Arrival:
 
 
 def arrival_in_blocks(blocks: Sequence[NDArray[np.float32]]) -> Arrival:
-    """Return the contrast arrival from block means at the same positions in each phase."""
+    """Return the contrast arrival, computed from block means at equal positions in each phase."""
     if len(blocks) < 2:
         return Arrival()
     rises = [enhancement(blocks[0], phase) for phase in blocks[1:]]
@@ -72,12 +72,12 @@ def arrival_in_blocks(blocks: Sequence[NDArray[np.float32]]) -> Arrival:
 
 
 def _describe(n_before: int, share: str) -> str:
-    """Return between which phases contrast arrived; files number phases from 0."""
+    """Return a sentence that names the phases between which contrast arrived."""
     last, first = phase_name(n_before - 1, n_before), phase_name(n_before, n_before)
     return f"contrast arrived between {last} and {first} (phase {n_before} from 0): {share}"
 
 
 def _average_blocks(volume: NDArray[Any]) -> NDArray[np.float32]:
-    """Return means over 4 x 4 voxels of a few planes; values that are not finite count as 0."""
+    """Return means over 4 x 4 voxels of a few planes, with non-finite values counted as 0."""
     places = np.unique(np.linspace(0.2, 0.8, _PLANES) * (len(volume) - 1) + 0.5).astype(int)
     return np.nan_to_num(block_means(volume[places]), posinf=0, neginf=0)

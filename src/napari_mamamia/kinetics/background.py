@@ -30,7 +30,7 @@ class BackgroundEnhancement:
 
     @classmethod
     def unknown(cls, reason: str) -> "BackgroundEnhancement":
-        """Return an undefined value with its reason."""
+        """Return an undefined result with the reason."""
         return cls(math.nan, math.nan, 0, reason)
 
 
@@ -84,7 +84,7 @@ def _neighbour_mean(volume: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def bright_from(values: NDArray[np.float32]) -> float:
-    """Return the threshold that best separates the finite `values` into two classes.
+    """Return the threshold that best separates the finite `values` into two classes (Otsu).
 
     The threshold is one of 256 levels and maximises the variance between the classes.
 

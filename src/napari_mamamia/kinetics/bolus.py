@@ -1,4 +1,4 @@
-"""Bolus arrival in a vessel or the heart, determined from its curve."""
+"""Determine the bolus arrival time from the curve of a vessel or the heart."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Figure of contrast curves: enhancement by time, or by phase if times are unknown."""
+"""Figure of contrast curves over time, or over phases if times are unknown."""
 
 import math
 from textwrap import fill
@@ -15,11 +15,11 @@ _QUIET: Final = "#666666"
 _WARNING: Final = "#8F4500"
 _MARKERS: Final = "osD^vPX"
 _TITLE_WIDTH: Final = 72
-"""Number of characters of a title that fit into the width of the figure."""
+"""Number of title characters that fit into the width of the figure."""
 
 
 def curve_figure(plot: CurvePlot) -> "Figure":
-    """Return the figure of all curves with names, classes, units, and a marker for each curve."""
+    """Return a figure of all curves with their names, classes, units and distinct markers."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

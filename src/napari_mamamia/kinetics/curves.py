@@ -1,4 +1,4 @@
-"""The contrast curve of a region: mean signal, enhancement, type, and the lines of its figure."""
+"""The contrast curve of a region: mean signal, enhancement, curve type, and lines of a plot."""
 
 import math
 from collections.abc import Sequence
@@ -74,7 +74,7 @@ def curve_enhancement(curve: NDArray[np.float64], eps: float = 0.0) -> NDArray[n
 
 
 class InitialRise(IntEnum):
-    """Class of the initial rise; its number is the label value in a map."""
+    """Class of the initial rise; its number is the label in a map."""
 
     UNDEFINED = 0
     SLOW = 1
@@ -83,7 +83,7 @@ class InitialRise(IntEnum):
 
 
 class DelayedCourse(IntEnum):
-    """Class of the delayed course (curve types I, II and III); its number is the label value."""
+    """Class of the delayed course (curve types I, II and III); its number is the label in a map."""
 
     UNDEFINED = 0
     PERSISTENT = 1
@@ -115,7 +115,7 @@ class CurveThresholds:
 def initial_rise(
     enhancement: NDArray[Any], thresholds: CurveThresholds | None = None
 ) -> NDArray[np.uint8]:
-    """Return the `InitialRise` of each initial PE, as uint8 of the same shape.
+    """Return the `InitialRise` of each initial PE as a uint8 array of the same shape.
 
     By default, the rise is slow below 50 %, medium from 50 to 100 %, and fast above 100 %; NaN is
     undefined.
@@ -143,7 +143,7 @@ def initial_rise(
 def delayed_change(
     initial: NDArray[Any], late: NDArray[Any], *, eps: float = 0.0
 ) -> NDArray[np.float32]:
-    """Return the delayed change 100 (S_late - S_initial) / S_initial in percent, float32.
+    """Return the delayed change 100 (S_late - S_initial) / S_initial in percent, as float32.
 
     The result is NaN if S_initial <= eps or a value is not finite. Source: Partridge et al. 2014,
     figure 2.
@@ -167,7 +167,7 @@ def delayed_change(
 def delayed_course(
     change: NDArray[Any], thresholds: CurveThresholds | None = None
 ) -> NDArray[np.uint8]:
-    """Return the `DelayedCourse` of each `delayed_change`, as uint8 of the same shape.
+    """Return the `DelayedCourse` of each `delayed_change` as a uint8 array of the same shape.
 
     By default, the course is persistent above +10 %, washout below -10 %, and plateau otherwise;
     NaN is undefined. Voxels without enhancement also have a course, but it is meaningful only if
@@ -225,7 +225,7 @@ class ContrastCurve:
 
     @property
     def peak_phase(self) -> int | None:
-        """First phase after contrast with the largest PE, or None for an undefined curve."""
+        """First post-contrast phase with the largest PE, or None if the curve is undefined."""
         later = self.percent[1:]
         if not later or any(math.isnan(value) for value in later):
             return None
@@ -233,7 +233,7 @@ class ContrastCurve:
 
     @property
     def peak_percent(self) -> float:
-        """Largest PE after contrast in percent; NaN for an undefined curve."""
+        """Largest post-contrast PE in percent; NaN if the curve is undefined."""
         return math.nan if self.peak_phase is None else self.percent[self.peak_phase]
 
 
@@ -358,7 +358,7 @@ LETTERS: Final = {
     DelayedCourse.PLATEAU: "L",
     DelayedCourse.WASHOUT: "W",
 }
-"""Letter of each delayed course, because colour must not be the only distinction."""
+"""Letter of each delayed course, so that courses can be distinguished without colour."""
 
 TIME_LABEL: Final = "time since the first phase (s)"
 PHASE_LABEL: Final = "phase (acquisition times unknown)"
@@ -369,7 +369,7 @@ CURVE_COLUMNS: Final = ("region", "n_voxels", "phase", "time_s", "mean_signal", 
 
 @dataclass(frozen=True, slots=True)
 class CurveLine:
-    """One curve of a plot; `colour` is hexadecimal RGB, and `percent` is the PE of each phase."""
+    """One curve in a plot; `colour` is hexadecimal RGB, and `percent` is the PE of each phase."""
 
     name: str
     colour: str
@@ -393,7 +393,7 @@ class CurvePlot:
 
     @property
     def x_label(self) -> str:
-        """Label of the horizontal axis with its unit."""
+        """Label of the horizontal axis, with its unit."""
         return PHASE_LABEL if self.times_s is None else TIME_LABEL
 
     @property
@@ -407,12 +407,12 @@ class CurvePlot:
         return PERCENT_LABELS
 
     def x_of(self, phase: int) -> float:
-        """Return the position of a phase on the horizontal axis."""
+        """Return the horizontal position of a phase."""
         return float(phase) if self.times_s is None else self.times_s[phase]
 
 
 def line_of(name: str, colour: str, curve: ContrastCurve) -> CurveLine:
-    """Return a curve as a line of a plot.
+    """Return a contrast curve as a line of a plot.
 
     Parameters
     ----------
@@ -428,7 +428,7 @@ def line_of(name: str, colour: str, curve: ContrastCurve) -> CurveLine:
 
 
 def classes_text(curve: ContrastCurve) -> str:
-    """Return the classes as text, such as "fast, washout (W)", including unknown classes."""
+    """Return the classes of a curve as text, such as "fast, washout (W)"."""
     if curve.initial is InitialRise.UNDEFINED:
         return "undefined: no signal before contrast"
     first = curve.initial.name.lower()
@@ -438,7 +438,7 @@ def classes_text(curve: ContrastCurve) -> str:
 
 
 def curve_rows(plot: CurvePlot) -> tuple[tuple[str | float, ...], ...]:
-    """Return a table of the curves (`CURVE_COLUMNS`) with a row for each phase of each curve."""
+    """Return a table of the curves (`CURVE_COLUMNS`), with a row for each phase of each curve."""
     rows: list[tuple[str | float, ...]] = []
     for line in plot.lines:
         for phase, value in enumerate(line.percent):

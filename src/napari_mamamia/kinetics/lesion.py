@@ -1,4 +1,4 @@
-"""Kinetics of one lesion: curves, fraction of each curve type, predominant and worst type."""
+"""Kinetics of a lesion: its curves, and how much of it has each curve type."""
 
 import math
 from dataclasses import dataclass
@@ -23,7 +23,9 @@ from napari_mamamia.kinetics.map_formulas import ANGIO_FROM_PERCENT
 from napari_mamamia.kinetics.timing import PhaseChoice
 
 LEAST_CLUSTER: Final = 3
-"""Smallest number of 26-connected voxels of the worst curve type; fewer are noise. Our choice.
+"""Smallest number of connected voxels (26-connected) that count for the worst curve type.
+
+Smaller clusters are treated as noise. Our choice.
 """
 
 _TOUCHING: Final = ndimage.generate_binary_structure(3, 3)
@@ -33,7 +35,7 @@ _COURSES: Final = (DelayedCourse.PERSISTENT, DelayedCourse.PLATEAU, DelayedCours
 
 @dataclass(frozen=True, slots=True)
 class HottestPatch:
-    """The 3 x 3 patch within one slice of a lesion whose mean initial PE is largest.
+    """The 3 x 3 patch within one slice of a lesion that has the largest mean initial PE.
 
     `centre` is its central voxel (z, y, x), and `curve` is its mean signal in each phase.
     """

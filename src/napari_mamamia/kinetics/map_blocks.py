@@ -27,12 +27,12 @@ A quarter of this size and four times this size are slower.
 """
 
 _VOXELS_PER_STEP: Final = 1 << 20
-"""Number of voxels between two progress reports, about 20 ms."""
+"""Number of voxels between two progress reports, which take about 20 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapRecipe:
-    """Definition of a map: its formula, the phases it needs, and the data type of its values."""
+    """Definition of a map: its formula, the phases it needs, and its data type."""
 
     formula: Formula
     needed: tuple[int, ...]
@@ -40,7 +40,7 @@ class MapRecipe:
     dtype: type[Any] = np.float32
 
     def compute(self, signal: NDArray[Any]) -> NDArray[Any]:
-        """Return the whole map; errors are the same as in `fill`."""
+        """Compute and return the whole map; errors are those of `fill`."""
         with listening(None):
             return self.fill(signal)
 
@@ -78,7 +78,7 @@ class MapRecipe:
 
 
 def _iterate_blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice, bool]]:
-    """Yield plane ranges, row ranges in them, and whether the last row is included."""
+    """Yield the plane range and row range of each block, and whether it includes the last row."""
     n_rows = shape[1] if len(shape) > 1 else 1
     per_row = max(int(np.prod(shape[2:])), 1)
     rows = max(min(_BLOCK_VOXELS // per_row, n_rows), 1)
@@ -90,7 +90,7 @@ def _iterate_blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice, bool
 
 
 def subtraction(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[np.float32]:
-    """Return the signed difference of phase `later` minus phase `earlier`.
+    """Return the signed difference: phase `later` minus phase `earlier`.
 
     The result is in the signal's unit. Progress counts planes.
 
@@ -203,7 +203,7 @@ def peak_enhancement(signal: NDArray[Any], *, eps: float = 0.0) -> NDArray[np.fl
 
 
 def ratio_recipe(choice: PhaseChoice) -> MapRecipe:
-    """Return the recipe of SER for the chosen phases.
+    """Return the recipe for an SER map from the chosen phases.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def ratio_recipe(choice: PhaseChoice) -> MapRecipe:
 
 
 def type_recipe(choice: PhaseChoice, thresholds: CurveThresholds | None = None) -> MapRecipe:
-    """Return the recipe of the curve type (uint8) for the phases of `choose_curve_phases`.
+    """Return the recipe for a curve-type map (uint8) from the phases of `choose_curve_phases`.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def _require_late(choice: PhaseChoice, name: str) -> int:
 
 
 def required_times(times_s: Sequence[float | None], name: str) -> tuple[float, ...]:
-    """Return the times of the phases in s, or raise `CaseError` if they are unknown.
+    """Return the times of the phases in s; raise `CaseError` if they are unknown.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
-"""The table of maps (`MAPS`) that can be overlaid on an image: formula, colours, ranges and texts.
+"""The table of maps (`MAPS`) that can be overlaid on an image.
 
-A new map needs a formula and an entry in `MAPS`, which the window, `mm.kinetics.maps` and the table
-in docs/methods/kinetics.md use. Another package can add a map with an entry point.
+Each entry has the formula, colours, ranges and texts of a map. A new map needs a formula and an
+entry in `MAPS`, which the window, `mm.kinetics.maps` and the table in docs/methods/kinetics.md use.
+Another package can add a map with an entry point.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,7 +54,7 @@ class Colours(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MapRange:
-    """A named range of values; without `limits`, it is the 1st to 99th percentile of the map."""
+    """A named range of values, by default the 1st to the 99th percentile of the map."""
 
     name: str
     limits: tuple[float, float] | None
@@ -61,7 +62,7 @@ class MapRange:
 
 @dataclass(frozen=True, slots=True)
 class MapNeeds:
-    """Inputs of a map: the chosen phases, all times, and the timing rule."""
+    """The phases, times and timing rule from which maps are computed."""
 
     choice: PhaseChoice
     times_s: tuple[float | None, ...]
@@ -70,7 +71,7 @@ class MapNeeds:
 
 @dataclass(frozen=True, slots=True)
 class MapSpec:
-    """One map.
+    """The definition of one map.
 
     Parameters
     ----------
@@ -254,16 +255,16 @@ MAPS: Final = Registry(
     _MAPS,
     reserved=(*MapKind, *(kind.name.lower() for kind in MapKind)),
 )
-"""The built-in maps except FTV, which the Kinetics page computes, and then the maps of packages."""
+"""The built-in maps except FTV, followed by the maps of plug-ins."""
 
 
 def library_name(kind: str) -> str:
-    """Return the name of a map in `mm.kinetics.maps`."""
+    """Return the name of a map for `mm.kinetics.maps`."""
     return kind.name.lower() if isinstance(kind, MapKind) else kind
 
 
 def map_recipe(kind: str, needs: MapNeeds) -> MapRecipe:
-    """Return the recipe of a map, for a whole volume or a part of it.
+    """Return the recipe of a map, which can be applied to a whole volume or a part of it.
 
     Values are float32, or uint8 for curve types.
 

@@ -1,4 +1,4 @@
-"""The public functions of ``mm.kinetics``: maps, FTV and curve of one case.
+"""The public functions of ``mm.kinetics``, which compute maps, FTV and curves of a case.
 
 The results are the same as those of ``mamamia kinetics``, with the same timing rule, region, and
 treatment of a repeated pre-contrast scan.
@@ -39,7 +39,7 @@ _USUAL: Final = ("pe", "ser", "wash_in", "wash_out", "peak", "type")
 
 
 class OpensCase(Protocol):
-    """A case that is read on demand, with the expert's mask if it exists."""
+    """A case that is read on demand, with the expert mask if there is one."""
 
     @property
     def reference(self) -> Mask | None:
@@ -51,10 +51,11 @@ class OpensCase(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CaseMaps(Mapping[str, NDArray[Any]]):
-    """Maps by name: float32 ``(z, y, x)``, or uint8 for curve types; NaN (or 0) if undefined.
+    """Maps of a case by name: float32 ``(z, y, x)``, or uint8 for curve types.
 
-    `units` has the unit of each map, `basis` the phases or times on which each map depends, and
-    `missing` the reason for each map that could not be computed.
+    Undefined values are NaN, or 0 for curve types. `units` has the unit of each map, `basis` the
+    phases or times on which each map depends, and `missing` the reason for each map that could not
+    be computed.
     """
 
     arrays: Mapping[str, NDArray[Any]]
@@ -63,7 +64,6 @@ class CaseMaps(Mapping[str, NDArray[Any]]):
     missing: Mapping[str, str]
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return one map, or raise `CaseError` with the reason if it is missing."""
         if name in self.arrays:
             return self.arrays[name]
         if name in self.missing:
@@ -285,7 +285,7 @@ def curve(
 
 
 def _prepare_case(case: Case | OpensCase, repeated_pre: str) -> Case:
-    """Return a case with all phases, with repeated pre-contrast scans treated as requested."""
+    """Return a case with all phases and the requested treatment of repeated pre-contrast scans."""
     if isinstance(case, Case):
         read = case
     elif callable(getattr(case, "read", None)):
@@ -308,7 +308,7 @@ def _prepare_case(case: Case | OpensCase, repeated_pre: str) -> Case:
 def timing_rule(
     timing: str, injection_s: float | None, phases: tuple[int, int] | None
 ) -> TimingRule:
-    """Return the timing rule for choosing phases; conflicting arguments raise an error.
+    """Return the timing rule for choosing phases; raise an error if arguments conflict.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def _require_variant(name: str) -> FtvVariant:
 
 
 def _choose_mask(case: Case | OpensCase, read: Case, given: MaskLike | None) -> NDArray[np.bool_]:
-    """Return the mask of the caller, or the case's reference if there is none."""
+    """Return the caller's mask, or the reference of the case if the caller passed none."""
     if given is None:
         given = None if isinstance(case, Case) else case.reference
     if given is None:

@@ -1,4 +1,4 @@
-"""Maximum intensity projections of enhancement, over the whole volume or a slab.
+"""Maximum intensity projections of enhancement over the whole volume or a slab.
 
 The projected value is the positive part of a subtraction, max(S_later - S_earlier, 0), in the
 signal's unit, so a falling signal is black.
@@ -39,7 +39,7 @@ def slab_slices(slab_mm: float, spacing_mm: float) -> int:
 def project_enhancement(
     signal: NDArray[Any], later: int, earlier: int, slabs: Sequence[int | None]
 ) -> tuple[NDArray[Any], ...]:
-    """Project the positive subtraction along each array axis.
+    """Project the positive part of a subtraction along each array axis.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def project_enhancement(
 
 
 def sliding_maximum(block: NDArray[Any], axis: int, n_slices: int) -> NDArray[Any]:
-    """Return the maximum of `n_slices` neighbours along an axis, for values of at least 0.
+    """Return the maximum of `n_slices` neighbours along an axis, for non-negative values.
 
     Windows of 1, 2, 4, ... slices are combined until two windows cover `n_slices`, so the work
     grows with the logarithm of the thickness.
@@ -117,7 +117,7 @@ def sliding_maximum(block: NDArray[Any], axis: int, n_slices: int) -> NDArray[An
 
 
 def _project_slabs(volume: NDArray[Any], axis: int, n_slices: int) -> NDArray[Any]:
-    """Project slabs, block by block across an axis that is not projected."""
+    """Project slabs, in blocks along an axis other than the projected one."""
     across = 0 if axis != 0 else 1
     out = np.empty_like(volume)
     total = volume.shape[across]

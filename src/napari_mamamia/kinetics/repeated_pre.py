@@ -9,7 +9,7 @@ from napari_mamamia.core.case import Case
 
 
 class RepeatedPre(StrEnum):
-    """The way in which S0 is computed from repeated pre-contrast phases.
+    """How S0 is computed from repeated pre-contrast phases.
 
     With LEAVE_OUT, S0 is the last pre-contrast phase, as in an import. With AVERAGE, S0 is the mean
     of the pre-contrast phases. Under both rules, no pre-contrast phase is early or late. With KEEP,

@@ -1,4 +1,4 @@
-"""Find invalid signal values in a region, with their voxel and phase."""
+"""Find invalid signal values in a region, and report their voxel and phase."""
 
 from typing import Any, Final
 
@@ -9,16 +9,17 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.names import count_of
 
 _MOST_TIMES_MEDIAN: Final = 1e5
-"""Largest plausible signal, as a multiple of the region's median (our choice).
+"""Largest plausible signal, as a multiple of the median of the region (our choice).
 
 A 16-bit image has values up to 65,535, so no such image exceeds this multiple.
 """
 
 
 def unmeasured_voxels(signal: NDArray[Any], mask: NDArray[np.bool_], region: str) -> str:
-    """Return a sentence with the number of non-finite voxels and the first such voxel, or "".
+    """Return a sentence about the non-finite voxels in a region, or "" if there are none.
 
-    These voxels are excluded from every mean (`region_curve`).
+    The sentence states their number and the first of them. They are excluded from every mean
+    (`region_curve`).
 
     Parameters
     ----------

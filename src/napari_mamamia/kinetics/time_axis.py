@@ -1,4 +1,4 @@
-"""Acquisition times of phases on a named time axis: from phase 0, UCSF's, or from the injection."""
+"""Acquisition times of phases on a time axis with a named zero point."""
 
 import itertools
 import math
@@ -11,10 +11,13 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 
 _MERGED_S: Final = 2.0
-"""Phases that start less than this many seconds apart count as one image in UCSF's program."""
+"""Interval in seconds below which UCSF's program counts two phases as one image."""
 
 MOST_SPACING_S: Final = 15.0
-"""Longest step between phases in s that counts as ultrafast. Source: methods/perfusion.md."""
+"""Longest interval between phases in s that counts as ultrafast.
+
+Source: methods/perfusion.md.
+"""
 
 _LEAST_PHASES: Final = 3
 _LEAST_SPAN_S: Final = 30.0
@@ -26,7 +29,7 @@ Uptake is not visible within half a minute, and no exam lasts two hours.
 
 
 class Timing(StrEnum):
-    """The rule that selected the phases, which is reported with every FTV, SER and curve value.
+    """The rule that determined the times and phases, reported with every FTV, SER and curve value.
 
     With UCSF_FTV, zero is the start of the first phase after contrast, and the time of an image is
     its start plus half the temporal resolution. With PHASE0_START, the time is the start of an
@@ -46,7 +49,7 @@ class Timing(StrEnum):
 
     @property
     def origin(self) -> str:
-        """A phrase that describes the zero of this time axis."""
+        """A phrase that describes the zero point of this time axis."""
         return _ORIGINS[self]
 
 
@@ -61,7 +64,7 @@ _ORIGINS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TimingRule:
-    """The rule by which phases are chosen, with additional information from headers or the user.
+    """The rule by which phases are chosen, with data from the headers or the user.
 
     Parameters
     ----------
@@ -125,7 +128,7 @@ class TimingRule:
 
 
 def rule_of(case: Case, rule: TimingRule | None = None) -> TimingRule:
-    """Return the rule completed with the case's headers and the arrival detected in the voxels.
+    """Return the rule, completed from the case's headers and the contrast arrival in its voxels.
 
     An injection time or phases chosen by the user take precedence over the voxels, and values in
     the rule take precedence over headers.
@@ -148,7 +151,7 @@ def rule_of(case: Case, rule: TimingRule | None = None) -> TimingRule:
 
 
 def known_times(times_s: Sequence[float | None]) -> tuple[tuple[float, ...] | None, str]:
-    """Return the times in s after phase 0, or None with the reason why times are unusable.
+    """Return the times in s after phase 0, or None and the reason why the times are unusable.
 
     Every phase needs a finite time, and times must increase from phase to phase. Times that do not
     start at 0 are shifted to start at 0.
@@ -168,7 +171,7 @@ def known_times(times_s: Sequence[float | None]) -> tuple[tuple[float, ...] | No
 
 
 def odd_span(times_s: Sequence[float | None]) -> str:
-    """Return why the times are not plausible in seconds, or "" if they are.
+    """Return why the times are implausible in seconds, or "" if they are plausible.
 
     Examples
     --------
@@ -190,9 +193,10 @@ def odd_span(times_s: Sequence[float | None]) -> str:
 def temporal_resolution_s(
     times: Sequence[float], header_s: float | None = None, n_before: int = 1
 ) -> float:
-    """Return the smallest of the header's value and the gaps between phases after contrast, in s.
+    """Return the temporal resolution in s: the smallest gap after contrast, or the header's value.
 
-    The result is NaN if there is neither a gap (only one phase after contrast) nor a header value.
+    The smaller value is used. The result is NaN if there is neither a gap (only one phase after
+    contrast) nor a header value.
 
     Parameters
     ----------

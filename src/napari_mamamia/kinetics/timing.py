@@ -1,4 +1,4 @@
-"""Choice of the early and late phase by acquisition time, never by position without notice."""
+"""Choose the early and late phase by acquisition time, or by position with a note."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -18,13 +18,13 @@ from napari_mamamia.kinetics.time_axis import (
 )
 
 EARLY_TARGET_S: Final = 150.0
-"""Target time of the early phase in s (I-SPY 1 TCIA dictionary; UCSF FTV extension)."""
+"""Target time of the early phase in s (I-SPY 1 dictionary of TCIA; UCSF FTV extension)."""
 
 LATE_TARGET_S: Final = 450.0
 """Target time of the late phase in s. Source: as for `EARLY_TARGET_S` ("7'30''")."""
 
 INITIAL_WINDOW_S: Final = (90.0, 120.0)
-"""Time window in s of the initial phase of a BI-RADS style curve ("the first 2 minutes").
+"""Time window in s for the initial phase of a BI-RADS style curve ("the first 2 minutes").
 
 The initial phase is the phase nearest to this window.
 """
@@ -39,7 +39,7 @@ cancers with washout by 9.4 percentage points.
 
 @dataclass(frozen=True, slots=True)
 class PhaseChoice:
-    """The early and the late phase of a case, the rule, and their distances from the targets.
+    """The early and late phase of a case, the rule, and the distances from the target times.
 
     Phase 0 is always the pre-contrast phase. `late` is None if it is undefined; `reason` explains
     why, or why times could not be used. `late_taken` is the late phase of the rule; under UCSF's
@@ -61,7 +61,7 @@ class PhaseChoice:
 
 
 def choose_phases(times_s: Sequence[float | None], rule: TimingRule | None = None) -> PhaseChoice:
-    """Return the phases nearest to 150 and 450 s under `rule`, for PE, SER and FTV.
+    """Return the phases nearest to 150 s and 450 s under `rule`, for PE, SER and FTV.
 
     Only phases after contrast are candidates, because in the MAMA-MIA clinical table the phase
     nearest to 150 s is phase 0 itself in 274 of 1,473 cases. If two phases are equally near, the
@@ -139,7 +139,7 @@ def choose_image_phases(case: Case) -> PhaseChoice:
 def choose_curve_phases(
     times_s: Sequence[float | None], rule: TimingRule | None = None
 ) -> PhaseChoice:
-    """Return the initial and the delayed phase of a BI-RADS style curve under `rule`.
+    """Return the initial and delayed phases of a BI-RADS style curve under `rule`.
 
     The initial phase (`early` in the result) is the post-contrast phase nearest to the window of 90
     to 120 s; its gap is the distance to the nearer edge, or 0 inside the window. The delayed phase
@@ -195,7 +195,7 @@ def choose_curve_phases(
 def _as_ucsf(
     seconds: Sequence[float], resolution_s: float, rule: TimingRule
 ) -> tuple[int, int | None, str]:
-    """Return the early phase and the late phase that UCSF's program chooses, and a remark.
+    """Return the early and late phases that UCSF's program would choose, and a remark.
 
     The program may choose a second time. In the second choice, image n is at (n - 1/2) times the
     temporal resolution, regardless of the times. This requires the number of images in the header,
@@ -268,7 +268,7 @@ def _make_choice(
     reason: str = "",
     remark: str = "",
 ) -> PhaseChoice:
-    """Return the choice with its gaps.
+    """Return the choice with its distances from the target times.
 
     A late phase that is not after the early phase is undefined.
     """

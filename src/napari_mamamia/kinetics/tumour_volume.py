@@ -27,7 +27,7 @@ SER_BINS: Final = (
     ("red", 1.3, 1.75),
     ("yellow", 1.75, 3.0),
 )
-"""Colour and SER range of each bin; the lower limit is excluded, the upper limit included.
+"""Colour and SER range of each bin, without the lower and with the upper limit.
 
 Other values (0 and above 3) are white. Source: UCSF FTV code (``ftv_map_gen.py``) and the defaults
 of its window.
@@ -43,11 +43,11 @@ _MM3_IN_CC: Final = 1000.0
 
 
 class FtvVariant(StrEnum):
-    """The variants of the FTV mask; published variants round the threshold of phase 0.
+    """The variants of the FTV mask, which differ in the required number of neighbours.
 
-    EXTENSION requires 4 of 26 neighbours, the default of UCSF's Slicer extension. ISPY1 requires 9
-    of 26 neighbours, which reproduces UCSF's own results for I-SPY 1 in every voxel. OWN is any
-    other number.
+    The published variants round the threshold of phase 0. EXTENSION requires 4 of 26 neighbours,
+    the default of UCSF's Slicer extension. ISPY1 requires 9 of 26 neighbours, which reproduces
+    UCSF's own results for I-SPY 1 in every voxel. OWN is any other number.
     """
 
     EXTENSION = "ucsf-extension"
@@ -99,18 +99,18 @@ class FtvSettings:
 
     @classmethod
     def of(cls, variant: FtvVariant) -> "FtvSettings":
-        """Return the defaults of a variant."""
+        """Return the default settings of a variant."""
         return cls(neighbours=_NEIGHBOURS[variant])
 
     @property
     def variant(self) -> FtvVariant:
-        """The variant with these numbers of neighbours."""
+        """The variant that requires this number of neighbours."""
         named = (variant for variant, count in _NEIGHBOURS.items() if count == self.neighbours)
         return next(named, FtvVariant.OWN)
 
     @property
     def name(self) -> str:
-        """The variant and its thresholds, which are reported with every FTV."""
+        """Name of the variant with its thresholds, reported with every FTV."""
         return (
             f"FTV ({self.variant}: S0 >= {self.background:.0%} of P95, rounded, PE >= "
             f"{self.enhancement:g} %, >= {self.neighbours} of 26 neighbours, SER >= {self.ser:g})"
@@ -119,7 +119,7 @@ class FtvSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FtvImages:
-    """The images of a region for FTV, which are computed once for all thresholds.
+    """The images of a region from which FTV is computed for any thresholds.
 
     `pre` is float32 in the signal's unit, and `enhancement` is the PE of the early phase in
     percent. Both have the shape of `around` (z, y, x), which is `box` with a margin of one voxel
@@ -142,7 +142,7 @@ class FtvImages:
 
 @dataclass(frozen=True, slots=True)
 class SerBin:
-    """The part of an FTV in one SER range; `percent` is its percentage of the FTV."""
+    """The volume of an FTV within one SER range; `percent` is its percentage of the FTV."""
 
     colour: str
     voxels: int
@@ -152,7 +152,7 @@ class SerBin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionalTumourVolume:
-    """An FTV and its parts; volumes in cc.
+    """An FTV with its parts; volumes are in cc.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class FunctionalTumourVolume:
 
 
 def box_around_mask(mask: NDArray[Any], grid: Grid, margin_mm: float = FTV_MARGIN_MM) -> Box:
-    """Return the bounding box of a mask with a margin in mm on each side, inside the volume.
+    """Return the bounding box of a mask with a margin in mm on each side, cropped to the volume.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def prepare_ftv(
     boxes: Sequence[Box],
     omitted: Sequence[Box] = (),
 ) -> FtvImages:
-    """Return the images of a region, which are computed once for many settings.
+    """Return the images of a region, which are computed once and used for many settings.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def background_signal(images: FtvImages, limits: FtvSettings) -> float:
 
 
 def _count_neighbours(passed: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Return the number of each voxel's 26 neighbours that passed.
+    """Return, for each voxel, how many of its 26 neighbours passed the thresholds.
 
     Voxels outside the array do not count. The count consists of sums of three along each axis,
     which is exact in uint8 (at most 27) and about twenty times faster than a convolution.

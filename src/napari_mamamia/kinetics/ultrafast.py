@@ -1,4 +1,4 @@
-"""Ultrafast measures: maximum slope, arrival, time to enhancement, and PE at a given time.
+"""Ultrafast measures: maximum slope, arrival, time to enhancement, and PE at a chosen time.
 
 They need closely spaced phases (TWIST, DISCO and similar sequences). For standard exams, with
 phases 60 to 120 s apart, the measures are undefined. View sharing blurs time, and the phase spacing
@@ -21,10 +21,11 @@ from napari_mamamia.kinetics.map_formulas import Formula
 from napari_mamamia.kinetics.time_axis import known_times
 
 MOST_GAP_S: Final = 10.0
-"""Longest time in s between the phases of the steepest rise for which arrival can be measured."""
+"""Longest interval in s at the steepest rise for which arrival can be measured."""
 
 PE_AT_S: Final = 20.0
-"""Default time of the PE in s, which covers first pass and recirculation. Our choice."""
+"""Default time at which PE is measured, in s; it covers first pass and recirculation. Our choice.
+"""
 
 _ROUNDS: Final = 4
 _NOISE_SD: Final = 3.0
@@ -33,7 +34,7 @@ Values = NDArray[np.float32]
 
 
 class UltrafastMeasure(StrEnum):
-    """The ultrafast measure that a map shows."""
+    """The ultrafast measure that a map displays."""
 
     MAXIMUM_SLOPE = "maximum slope"
     ARRIVAL = "bolus arrival"
@@ -43,7 +44,7 @@ class UltrafastMeasure(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rise:
-    """The steepest rise of each voxel as arrays ``(...)``; NaN if the signal does not rise.
+    """The steepest rise of each voxel, as arrays ``(...)``; NaN if the signal does not rise.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ class UltrafastNumbers:
 
 
 def ultrafast_times(times_s: Sequence[float | None]) -> tuple[float, ...]:
-    """Return the times of the phases in s, or raise if no two phases are close enough.
+    """Return the times of the phases in s; raise `CaseError` if no two phases are close enough.
 
     Raises
     ------
@@ -147,7 +148,7 @@ def steepest_rise(times: Sequence[float], signal: NDArray[Any]) -> Rise:
 def _find_foot(
     times: Sequence[float], signal: NDArray[Any], slope: Values, start: Values, phase: NDArray[Any]
 ) -> tuple[Values, Values]:
-    """Return the baseline and the arrival, each of which depends on the other."""
+    """Return the baseline and the arrival, which depend on each other."""
     sums = np.cumsum(signal, axis=0, dtype=np.float32)
     clock = np.asarray(times, np.float32)
     baseline = sums[0]
@@ -169,7 +170,7 @@ def ultrafast_formula(
     counted_from_s: float | None = None,
     at_s: float = PE_AT_S,
 ) -> Formula:
-    """Return the formula of a map.
+    """Return the formula of an ultrafast map.
 
     The map is undefined if the signal does not rise, the baseline is not positive, the rise begins
     with phase 0, or the rise begins or is steepest between phases more than 10 s apart.
@@ -201,7 +202,7 @@ def ultrafast_formula(
 
 
 def _value_at(times: Sequence[float], signal: NDArray[Any], moment: Values) -> Values:
-    """Return the interpolated signal at a time; NaN outside the phases and in long gaps."""
+    """Return the signal interpolated at a time; NaN outside the phases and in long gaps."""
     clock = np.asarray(times, np.float32)
     early = np.clip(np.searchsorted(clock, moment, side="right") - 1, 0, len(clock) - 2)
     pair = np.stack([early, early + 1]).astype(np.intp)

@@ -1,9 +1,9 @@
 """Metrics of two masks on one grid, as plain functions; undefined values are NaN.
 
 The public functions, such as ``mm.metrics.dice(reference, prediction, grid)``, are in `of_masks`
-and are imported on first use. `registry` is the table of all metrics, from which scores, tables,
-the window, the report and the documentation are made. `nearest` computes exact distances, and
-`crop` crops two masks to their common block.
+and are imported on first use. `registry` is the table of all metrics, which defines the columns of
+scores and tables and the metrics in the window, the report and the documentation. `nearest`
+computes exact distances, and `crop` crops two masks to their common block.
 """
 
 from napari_mamamia.core.program.lazy import lazy_names

@@ -1,4 +1,4 @@
-"""Two masks with the results that several metrics share."""
+"""Two masks, with intermediate results that several metrics use."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,10 +14,10 @@ from napari_mamamia.metrics.surface import ContourRule, SurfaceDistances, surfac
 class ComparedMasks:
     """Two masks cropped to one block, with the distances between their contours.
 
-    `reference` and `prediction` are boolean arrays (z, y, x). If foreground touches an edge of the
-    block, this edge is an edge of the image (see `joint_crop`). `matrix_mm` is 3x3
-    (`Grid.matrix_mm`). `mm` has the distances between closed contours in mm, and `voxels` the
-    distances between open contours in voxels.
+    `reference` and `prediction` are boolean arrays (z, y, x). Foreground touches an edge of the
+    block only where the block ends at the edge of the image (see `joint_crop`). `matrix_mm` is 3x3
+    (`Grid.matrix_mm`). `mm` holds the distances between closed contours in mm, and `voxels` those
+    between open contours in voxels.
     """
 
     reference: NDArray[np.bool_]
@@ -28,7 +28,7 @@ class ComparedMasks:
 
     @cached_property
     def dice_and_iou(self) -> tuple[float, float]:
-        """Dice and IoU from one count of all voxels; NaN if both masks are empty."""
+        """Return Dice and IoU, computed from a single voxel count; NaN if both masks are empty."""
         return dice_and_iou(self.reference, self.prediction)
 
 

@@ -11,7 +11,7 @@ from napari_mamamia.core.errors import GridMismatchError
 def joint_crop(
     reference: NDArray[Any], prediction: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return views of two arrays on the smallest block that contains their foregrounds.
+    """Return views of two arrays, cropped to the smallest block that contains both foregrounds.
 
     The block has a margin of one voxel where the image allows it. Foreground that touches an edge
     of the crop therefore touches an edge of the image, and cropping does not change any metric of

@@ -10,8 +10,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 
 _FEW: Final = 400
-"""Largest number of points for which all pairs are compared; above it, the convex hull is faster.
-"""
+"""Largest number of points whose pairs are all compared; for more points, the hull is faster."""
 
 _PAIRS: Final = 1 << 17
 """Number of distances computed in one step (1 MB, which fits into the CPU cache)."""
@@ -19,12 +18,12 @@ _PAIRS: Final = 1 << 17
 _SWEEPS: Final = 4
 
 _ROUNDING: Final = 1e-9
-"""Relative tolerance of the bound, far above the rounding error of a sum of three squares."""
+"""Relative tolerance of the bound, far larger than the rounding error of three added squares."""
 
 
 @dataclass(frozen=True, slots=True)
 class LesionSize:
-    """Diameters of a lesion in mm between voxel centres; NaN for an empty mask.
+    """Diameters of a lesion in mm, measured between voxel centres; NaN for an empty mask.
 
     Parameters
     ----------
@@ -197,7 +196,7 @@ def _find_corners(places: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _far_out(points_mm: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return, for each of n points (n, 3), whether it may belong to the farthest pair.
+    """Return, for each of n points (n, 3), whether it can be one of the two farthest points.
 
     A pair can only exceed the longest distance found so far if both its points lie far enough from
     the centre.
@@ -228,9 +227,10 @@ def _measure_farthest(points_mm: NDArray[np.float64]) -> float:
 
 
 def _sweep_points(along: NDArray[np.float64]) -> float:
-    """Return the distance between two distant points of (3, n), a lower bound of the maximum.
+    """Return the distance between two distant points in an array (3, n).
 
-    Each sweep goes from a point to the point farthest from it.
+    The distance is a lower bound of the maximum. Each sweep goes from a point to the point farthest
+    from it.
     """
     place, longest = 0, 0.0
     for _ in range(_SWEEPS):

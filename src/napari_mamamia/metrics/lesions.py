@@ -14,7 +14,7 @@ Numbers = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class LesionCounts:
-    """Numbers of lesions of two masks that match under the rule `any-overlap`.
+    """Numbers of lesions found, missed and falsely predicted under the rule `any-overlap`.
 
     `found` counts the lesions of the reference that have a voxel in common with the prediction, and
     `missed` those that have none. `false` counts the components of the prediction without a voxel
@@ -51,7 +51,7 @@ class Parts:
         return self.voxels.size
 
     def meetings(self, other: "Parts") -> tuple[Numbers, Numbers]:
-        """Return the pairs of components from this mask and from `other` that share a voxel.
+        """Return the pairs of components in this mask and in `other` that share a voxel.
 
         Both masks have the same shape. The result is a list of pairs and not a table, because two
         masks of noise would have a table of 10^10 entries.
@@ -99,7 +99,7 @@ def any_overlap_lesion_counts(
 
 
 lesion_counts = any_overlap_lesion_counts
-"""Former name of `any_overlap_lesion_counts`, which did not state the matching rule."""
+"""Deprecated name of `any_overlap_lesion_counts`, which did not state the matching rule."""
 
 
 def parts_of(mask: NDArray[np.bool_]) -> Parts:
@@ -154,7 +154,7 @@ def _close_runs(
 
 
 def _join_runs(one: Numbers, other: Numbers, n_runs: int) -> Numbers:
-    """Return the component number of each run, given the pairs of runs that touch.
+    """Return the component number of each run, given the pairs of touching runs.
 
     Each round merges every component with the earliest component that it touches. Rounds repeat
     until no two components touch.

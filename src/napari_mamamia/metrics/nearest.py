@@ -1,4 +1,4 @@
-"""Exact distance from each of many voxels to the nearest voxel of another set.
+"""Compute the exact distance from each of many voxels to the nearest voxel of another set.
 
 Contours of two masks of one lesion are close together, so searching a few image rows around each
 voxel finds the nearest voxel in most cases (`squared_by_rows`). More distant voxels, sparse sets,
@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 # is a third of a worker's memory limit (benchmarks/scoring.py, score_memory.py).
 
 _REACH_ROWS: Final = 12
-"""Number of rows searched on each side, along the finer one of z and y."""
+"""Number of rows searched on each side, along z or y, whichever has the smaller spacing."""
 _TABLE_PER_VOXEL: Final = 400
-"""Table entries per query voxel above which the tree is faster."""
+"""Number of table entries per query voxel above which the k-d tree is faster."""
 _AT_ONCE: Final = 32768
-"""Number of table entries read in one step, so that they stay in the CPU cache."""
+"""Number of table entries read in one step, small enough to remain in the CPU cache."""
 _NO_ROW: Final = 16000
-"""Table entry for a row without any voxel of the other set; all rows are shorter than this."""
+"""Table entry for a row that has no voxel of the other set; all rows are shorter than this."""
 _RIGHT_ANGLE: Final = 1e-12
 # All values were measured on one core with benchmarks/metrics.py.
 
@@ -40,7 +40,7 @@ Table = NDArray[np.int16]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """A unit of distance, defined by a 3x3 matrix with the steps along (z, y, x) as columns.
+    """A unit of distance, defined by a 3x3 matrix whose columns are the steps along (z, y, x).
 
     `matrix` is that 3x3 matrix. `weights` are the squared lengths of the steps. `pads` are the
     numbers of rows searched on each side, along z and y; within these rows, squared distances up to
@@ -56,7 +56,7 @@ class Metric:
 
     @classmethod
     def of(cls, matrix_mm: Floats | None) -> Self:
-        """Return the unit of a matrix in mm (`Grid.matrix_mm`), or the voxel unit for None."""
+        """Return the unit for a matrix in mm (`Grid.matrix_mm`), or the voxel unit for None."""
         matrix = np.eye(3) if matrix_mm is None else matrix_mm
         weights = np.square(matrix).sum(axis=0)
         pads = (_REACH_ROWS * np.sqrt(weights[:2].min() / weights[:2])).astype(np.intp)
@@ -76,7 +76,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RowsAround:
-    """The rows searched around a voxel, in the same order for all units.
+    """Rows to search around a voxel, in the same order for all units.
 
     Each step represents four mirrored rows: `dz` before and after, `dy` above and below. For each
     unit, `costs` are the squared distances of the rows, infinite for rows beyond the unit's limit.
@@ -92,7 +92,7 @@ class _RowsAround:
 
     @classmethod
     def of(cls, metrics: Sequence[Metric]) -> Self:
-        """Return the rows of offsets for distance metrics whose axes are at right angles."""
+        """Return the rows to search for units of distance whose axes are perpendicular."""
         reach = np.max([metric.reach for metric in metrics], axis=0)
         n_z, n_y = int(reach[0]) + 1, int(reach[1]) + 1
         dz, dy = np.repeat(np.arange(n_z), n_y), np.tile(np.arange(n_y), n_z)
@@ -110,25 +110,25 @@ class _RowsAround:
         return cls(dz[order], dy[order], reach, costs, bounds, weights)
 
     def steps(self, width: int) -> Voxels:
-        """Return the index offsets to each group of four rows, (n, 4), for planes of this width."""
+        """Return the index offsets (n, 4) to each group of four rows in planes of this width."""
         z, y = self.dz * width, self.dy
         return np.stack([z + y, z - y, y - z, -z - y], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units of distance that are measured in one shared search."""
+    """Units of distance that are computed in one shared search."""
 
     metrics: tuple[Metric, ...]
 
     @classmethod
     def of(cls, matrices_mm: Sequence[Floats | None]) -> Self:
-        """Return the units of several matrices in mm; see `Metric.of`."""
+        """Return the units for several matrices in mm; see `Metric.of`."""
         return cls(tuple(Metric.of(matrix) for matrix in matrices_mm))
 
     @cached_property
     def rows(self) -> _RowsAround | None:
-        """The rows to search for the units with perpendicular axes, or None if there are none."""
+        """Rows to search for the units with perpendicular axes; None if there is no such unit."""
         square = [metric for metric in self.metrics if metric.is_at_right_angles]
         return _RowsAround.of(square) if square else None
 
@@ -148,7 +148,7 @@ def squared_by_rows(points: Voxels, others: Voxels, units: Units) -> list[Floats
     list of numpy.ndarray
         One array (n,) for each unit. A value is NaN if the searched rows do not determine the
         distance, the axes are not perpendicular, or the table would be too large. It is infinite if
-        the point lies beyond the reach of all others, such as a distant false positive.
+        the point lies beyond the reach of all others, as in a distant false positive.
     """
     unsettled = [np.full(len(points), np.nan) for _ in units.metrics]
     around = units.rows
@@ -172,7 +172,7 @@ def squared_by_rows(points: Voxels, others: Voxels, units: Units) -> list[Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """The table of distances along rows, and the position of each query voxel in the table.
+    """Table of distances along rows, with the position of each query voxel in the table.
 
     The table is flat in order (x, z, y). It holds the distance along the row from each voxel to the
     nearest voxel of the other set.
@@ -223,7 +223,7 @@ def _row_table(others: Voxels, shape: tuple[int, int, int]) -> Table:
 
 
 def _search_rows(rows: _Rows, around: _RowsAround) -> list[Floats]:
-    """Return the minimum sum of row cost and squared distance along the row, in each unit.
+    """Return, in each unit, the minimum of row cost plus squared distance along the row.
 
     Values above a unit's limit are NaN. All units search the same rows, and mirrored rows have the
     same cost, because reading the table takes as long as processing its values.
@@ -254,7 +254,7 @@ def _search_rows(rows: _Rows, around: _RowsAround) -> list[Floats]:
 
 
 _FEWEST: Final = 64
-"""Number of query voxels below which the tree is faster (measured with benchmarks/metrics.py)."""
+"""Number of query voxels below which the k-d tree is faster (see benchmarks/metrics.py)."""
 _LEAF_VOXELS: Final = 64
 _ROUNDING: Final = 1e-9
 
@@ -278,7 +278,7 @@ def nearest_distances(points: Voxels, others: Voxels, matrix_mm: Floats | None =
 
 
 def nearest_in_units(points: Voxels, others: Voxels, units: Units) -> list[Floats]:
-    """Return the distances of `nearest_distances`, in each of several units.
+    """Return the distances computed by `nearest_distances`, in each of several units.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ def nearest_in_units(points: Voxels, others: Voxels, units: Units) -> list[Float
 def _complete_distances(squared: Floats, points: Voxels, others: Voxels, matrix: Floats) -> Floats:
     """Return the square roots of `squared`, with missing values computed by a k-d tree.
 
-    Missing values are nan or infinite.
+    Missing values are NaN or infinite.
     """
     distances: Floats = np.sqrt(squared)
     left = np.flatnonzero(~np.isfinite(squared))
@@ -343,12 +343,12 @@ def _ask_tree(asked: Floats, others: Floats) -> Floats:
 
 
 def _in_question(asked: Floats, others: Floats) -> Floats:
-    """Return the voxels of the other set (3, n) that may be nearest to a query point.
+    """Return the voxels of the other set (3, n) that can be the nearest voxel of a query point.
 
     All query points lie in their bounding box. Let d be the smallest distance from a voxel of the
     other set to the farthest corner of this box. No query point is farther than d from its nearest
-    voxel, so voxels farther than d from the box are dropped. For a distant false positive only a
-    few voxels remain.
+    voxel, so voxels farther than d from the box are dropped. If the query points are a distant
+    false positive, only a few voxels remain.
     """
     low, high = asked.min(axis=1, keepdims=True), asked.max(axis=1, keepdims=True)
     away, half = np.abs(others - (low + high) / 2), (high - low) / 2

@@ -419,7 +419,7 @@ lesion_counts = any_overlap_lesion_counts
 def _place(
     grid: Grid | None, spacing: Spacing | None, *masks: MaskLike
 ) -> tuple[Grid | None, tuple[MaskLike, ...]]:
-    """Return the grid that a spacing defines, and the masks, with 2D masks as one-slice volumes.
+    """Return the grid defined by a spacing, and the masks, with 2D masks as one-slice volumes.
 
     Raises
     ------
@@ -456,7 +456,7 @@ def _distances_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None) 
 def _convert_pair(
     reference: MaskLike, prediction: MaskLike, grid: Grid | None
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return both masks as bool arrays; masks with known grids must share one grid."""
+    """Return both masks as Boolean arrays; masks with known grids must be on the same grid."""
     common = grid_of(grid, reference, prediction)
     reference_mask, other_own = mask_in(reference), mask_in(prediction)
     if reference_mask is not None and other_own is not None:

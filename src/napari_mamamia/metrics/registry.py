@@ -41,7 +41,7 @@ class Better(StrEnum):
 
 
 class Place(StrEnum):
-    """The places that display a metric. Every written table has all metrics."""
+    """Where a metric is displayed; written tables contain every metric."""
 
     CASE = "case"
     """The Score page, for the open case."""
@@ -58,7 +58,7 @@ _ON_SCREEN: Final = frozenset({Place.CASE, Place.CASES, Place.REPORT})
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a value is displayed: divided by `divisor`, in `unit`, with this number of decimals."""
+    """How a value is displayed: divided by `divisor`, in `unit`, with `decimals` decimal places."""
 
     unit: str
     divisor: float
@@ -118,12 +118,12 @@ class MetricSpec:
 
     @property
     def heading(self) -> str:
-        """Heading of the column in a table."""
+        """The metric's column heading in a table."""
         return self.short or self.label
 
     @property
     def in_tables(self) -> Shown:
-        """How a value is displayed in a table of cases, with volumes in ml."""
+        """How the metric is displayed in a table of cases, where volumes are in ml."""
         if self.unit == "mm3":
             return Shown("ml", _MM3_PER_ML, 2)
         return Shown(self.unit, 1.0, self.decimals)
@@ -296,7 +296,7 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         short="longest diameter",
     ),
 )
-"""All metrics in display order; files use the order of the fields of `CaseScore`."""
+"""All metrics in display order; files use the field order of `CaseScore`."""
 
 
 METRIC_REGISTRY: Final = Registry(
@@ -330,7 +330,7 @@ def metric(name: str) -> MetricSpec:
 
 
 def metrics_at(place: Place) -> tuple[MetricSpec, ...]:
-    """Return the metrics that `place` displays, in order."""
+    """Return the metrics that `place` displays, in display order."""
     return tuple(spec for spec in list_metrics() if place in spec.places)
 
 
@@ -340,7 +340,7 @@ def pair_values(pair: ComparedMasks) -> dict[str, float]:
 
 
 def reference_values(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> dict[str, float]:
-    """Return every metric of the reference alone, by name.
+    """Return, by name, every metric that describes only the reference.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def reference_values(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) ->
 
 
 def prediction_values(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> dict[str, float]:
-    """Return every metric of the prediction alone, by name.
+    """Return, by name, every metric that describes only the prediction.
 
     Parameters
     ----------

@@ -16,7 +16,8 @@ from napari_mamamia.core.grid import Grid, Plane
 class ValuesInside:
     """Number, mean and standard deviation (n - 1) of the voxels inside a shape.
 
-    The mean is NaN without voxels, and the standard deviation with fewer than two voxels.
+    The mean is NaN if there are no voxels, and the standard deviation if there are fewer than two
+    voxels.
     """
 
     n_voxels: int
@@ -71,7 +72,8 @@ def ellipse_area_mm2(centre: ArrayLike, one: ArrayLike, two: ArrayLike) -> float
     """Return the area of an ellipse in mm2.
 
     `one` and `two` are the ends of the two half axes a and b. Half axes that are not perpendicular
-    are treated as conjugate half diameters; the area is pi times the length of a x b.
+    are treated as conjugate half diameters; the area is pi times the length of the cross product a
+    x b.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from napari_mamamia.metrics.crop import joint_crop
 from napari_mamamia.metrics.nearest import Units, nearest_in_units
 
 _ROUNDING: Final = 1e-6
-"""Fraction of a tolerance that counts as a rounding error.
+"""Fraction of a tolerance that is treated as rounding error.
 
 Affines are float32: on an oblique grid a neighbour at 1 mm has a computed distance of 0.9999999 or
 1.0000001 mm, and the fraction of voxels within 1 mm must not depend on that.
@@ -21,12 +21,12 @@ Affines are float32: on an oblique grid a neighbour at 1 mm has a computed dista
 
 
 class ContourRule(StrEnum):
-    """The rule for the edge of the image.
+    """Whether the border of the image counts as a contour of a mask that reaches it.
 
     Under both rules a contour voxel is a foreground voxel with a face neighbour that has a
-    different value. `CLOSED`: background continues beyond the image, so that a mask that reaches
-    the border has a contour there. `OPEN`: nothing lies beyond the image, so that the border is not
-    a contour; a mask that fills the image has no contour.
+    different value. `CLOSED`: background continues beyond the image, so a mask that reaches the
+    border has a contour there. `OPEN`: nothing lies beyond the image, so the border is not a
+    contour; a mask that fills the image has no contour.
     """
 
     CLOSED = "closed"
@@ -39,9 +39,9 @@ class ContourPair:
 
     `reference` and `prediction` are voxel indices (n, 3) along (z, y, x). The other two arrays are
     true for voxels that belong to the contour of only one mask and therefore have a distance above
-    0. `is_plain` is true if both contour rules give these contours, and labels give the same
-    contours as their foreground: there is at most one label, and it does not touch the edge of the
-    block.
+    0. `is_plain` is true if the contours are the same under both contour rules, and the same for
+    labels as for their foreground. This is the case if there is at most one label and it does not
+    touch the edge of the block.
     """
 
     reference: NDArray[np.intp]
@@ -53,7 +53,7 @@ class ContourPair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SurfaceDistances:
-    """Distances from the contour voxels of each mask to the nearest ones of the other mask.
+    """Distances from each contour voxel to the nearest contour voxel of the other mask.
 
     Both arrays are float64, in array order of the contour voxels, in mm or in voxels. For a mask
     without a contour the array is empty, and the values of the other mask are infinite.
@@ -163,7 +163,7 @@ def contour_pair(
 def distances_between(
     contours: ContourPair, matrices_mm: Sequence[NDArray[np.float64] | None]
 ) -> tuple[SurfaceDistances, ...]:
-    """Return the distances between two contours in each of several units.
+    """Return the distances between two contours, in each of several units.
 
     Each entry of `matrices_mm` is a `matrix_mm` of `surface_distances`; None stands for voxels.
 
@@ -185,11 +185,12 @@ def distances_between(
 
 
 def hausdorff95(distances: SurfaceDistances) -> float:
-    """Return the larger of the two directed 95th percentiles; NaN unless both masks have a contour.
+    """Return the larger of the two directed 95th percentiles of the contour distances.
 
-    Percentiles are interpolated linearly between ranks. Source: D. P. Huttenlocher et al., IEEE
-    TPAMI 15 (1993) 850, for ranked directed distances. The larger of the two is used as in MONAI
-    and in the challenge's published scoring (LidiaGarrucho/MAMA-MIA, commit bfc321a4).
+    The result is NaN unless both masks have a contour. Percentiles are interpolated linearly
+    between ranks. Source: D. P. Huttenlocher et al., IEEE TPAMI 15 (1993) 850, for ranked directed
+    distances. Taking the larger of the two percentiles follows MONAI and the challenge's published
+    scoring code (LidiaGarrucho/MAMA-MIA, commit bfc321a4).
     """
     if not distances.is_defined:
         return float("nan")
@@ -199,7 +200,7 @@ def hausdorff95(distances: SurfaceDistances) -> float:
 
 
 def hausdorff(distances: SurfaceDistances) -> float:
-    """Return the Hausdorff distance, which is the largest of all distances.
+    """Return the Hausdorff distance, which is the largest contour distance.
 
     The result is NaN unless both masks have a contour.
     """
@@ -252,7 +253,7 @@ def nsd(distances: SurfaceDistances, tolerance: float) -> float:
 
 
 def _repeat_faces(padded: NDArray[Any]) -> None:
-    """Fill the outermost layer with its inner neighbours, so that the two layers never differ."""
+    """Fill the outermost layer with copies of the adjacent inner layer."""
     for axis in range(3):
         along = np.moveaxis(padded, axis, 0)
         along[0], along[-1] = along[1], along[-2]
@@ -278,7 +279,7 @@ def _list_places(edge: NDArray[np.bool_], box: Box) -> NDArray[np.intp]:
 def _find_apart(
     edge: NDArray[np.bool_], box: Box, other: NDArray[np.bool_], other_box: Box
 ) -> NDArray[np.bool_]:
-    """Return, for each contour voxel in `box`, whether it does not belong to the other contour."""
+    """Return, for each contour voxel in `box`, whether it is absent from the other contour."""
     start = np.maximum(box.start, other_box.start)
     stop = np.maximum(np.minimum(box.stop, other_box.stop), start)
     here, there = (
@@ -296,7 +297,7 @@ def _measure_distances(
     others: NDArray[np.intp],
     units: Units,
 ) -> list[NDArray[np.float64]]:
-    """Return the distance of each voxel to the nearest of `others`; 0 where not `apart`."""
+    """Return the distance of each voxel to the nearest of `others`; 0 where `apart` is false."""
     distances = []
     for nearest in nearest_in_units(places[apart], others, units):
         distances.append(np.zeros(len(places)))

@@ -1,4 +1,4 @@
-"""The simulated scanner: field of view, coil, noise, and residual fat signal."""
+"""The simulated scanner: field of view, receive coil, noise, and residual fat signal."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -69,20 +69,20 @@ def _find_frame_centre(
 
 
 def coil_field(spec: PhantomSpec) -> geometry.Field:
-    """Return the random component of the coil's sensitivity, with structures about 12 cm wide."""
+    """Return the random component of the coil sensitivity, which varies over about 12 cm."""
     return geometry.make_field(stream(spec.seed, Part.BIAS), 60.0)
 
 
 def coil(
     spec: PhantomSpec, body: Body, uneven: geometry.Field, points: geometry.Points
 ) -> geometry.Array:
-    """Return the factor by which the coil weights the signal.
+    """Return the factor by which the receive coil weights the signal at each point.
 
     The sensitivity is fixed to the scanner, not to the patient.
 
-    The factor varies smoothly by `bias_percent` and decreases towards posterior. At the usual 12 %,
-    it reaches one half 95 mm behind the front of the chest. The values are our choice, based on the
-    appearance of breast coil images.
+    The factor varies smoothly by `bias_percent` and decreases in the posterior direction. At the
+    usual 12 %, it falls to one half 95 mm behind the front of the chest. The values are our choice,
+    based on the appearance of breast coil images.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class FatSuppression:
     border: geometry.Field
 
     def fat_left(self, points: geometry.Points) -> geometry.Array:
-        """Return the remaining fraction of the fat signal, broadcastable to the points."""
+        """Return the fraction of the fat signal that remains at each point."""
         left = np.full((1, 1, 1), self.everywhere, np.float32)
         if not self.centres_mm:
             return left

@@ -1,4 +1,4 @@
-"""The cases of a phantom data set: twelve templates that cover the variety of real data sets.
+"""The cases of a phantom data set: twelve templates as varied as real data sets.
 
 Difficulty increases with density, as in real data: the denser the breast, the more its tissue
 enhances, and the smaller or weaker the tumour. Ages, densities and similar values are invented (our
@@ -29,7 +29,7 @@ _PRE, _PERI, _POST = MenopausalStatus.PRE, MenopausalStatus.PERI, MenopausalStat
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """A patient's values in the clinical table; `manufacturer` made the scanner."""
+    """A patient's values in the clinical table; `manufacturer` is the maker of the scanner."""
 
     age: int
     menopausal_status: MenopausalStatus
@@ -41,7 +41,7 @@ class Patient:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCase:
-    """The planned image and patient of a case."""
+    """The planned image and clinical data of a case."""
 
     spec: PhantomSpec
     patient: Patient
@@ -57,7 +57,7 @@ _T6: Final = (0.0, 95.0, 180.0, 265.0, 350.0, 435.0)
 
 
 def _plan_movement(reach_mm: float, phases: int) -> tuple[tuple[float, float, float], ...]:
-    """Return the shifts of a patient who moves after phase 0 and the opposite way after phase 1."""
+    """Return the shifts of a patient who moves after phase 0 and moves back after phase 1."""
     before = (-0.3 * reach_mm, -0.5 * reach_mm, 0.2 * reach_mm)
     after = (0.6 * reach_mm, 1.0 * reach_mm, -0.4 * reach_mm)
     return (before, (0.0, 0.0, 0.0), *(after,) * (phases - 2))

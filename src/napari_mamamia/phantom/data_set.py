@@ -85,10 +85,10 @@ _MIX: Final = (
 
 
 def plan_one_breast(index: int, seed: int, attempt: int = 0) -> PlannedCase:
-    """Return case `index` (from 0) of eight single-breast exams; higher indices repeat the exams.
+    """Return case `index` (from 0) of the single-breast exams, of which eight differ.
 
-    `attempt` selects another patient if the tumour of the first patient does not fit or lies
-    outside the field of view.
+    Higher indices repeat the eight exams. `attempt` selects another patient if the tumour of the
+    first patient does not fit or lies outside the field of view.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ def _is_bilateral(phantom: Phantom) -> bool:
 
 
 def _patient_info(phantom: Phantom, patient: Patient) -> dict[str, Any]:
-    """Return the patient JSON; its keys x, y and z hold the breast's box along z, y and x.
+    """Return the patient JSON, whose keys x, y and z hold the breast box along z, y and x.
 
     Source of the axis order and of the exclusive upper bound: MAMA-MIA challenge, sample
     submission.
@@ -355,7 +355,7 @@ def _patient_info(phantom: Phantom, patient: Patient) -> dict[str, Any]:
 
 
 def _primary_breast(phantom: Phantom) -> Box:
-    """Return the box of the breast with the primary tumour, including all tumours of that side."""
+    """Return the box around the breast with the primary tumour, including all its tumours."""
     grid = phantom.case.grid
     inside = np.argwhere(phantom.breast | (phantom.lesions == 1))
     right = grid.to_world_mm(inside)[:, 0] > 0
@@ -366,7 +366,7 @@ def _primary_breast(phantom: Phantom) -> Box:
 
 
 def _write_splits(path: Path, case_ids: list[str]) -> None:
-    """Write the split: every third case is in the test set, and the columns differ in length."""
+    """Write the split table, with every third case in the test set."""
     test = case_ids[2::3]
     train = [case_id for case_id in case_ids if case_id not in test]
     rows = ["train_split,test_split"]

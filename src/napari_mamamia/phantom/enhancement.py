@@ -53,7 +53,7 @@ _KEP_RANGE: Final = (0.01, 3.0)
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Timing of the scan in s (phases, arrival of contrast) and field strength in T."""
+    """Times of the phases and of contrast arrival in s, and field strength in T."""
 
     times_s: tuple[float, ...]
     bolus_arrival_s: float
@@ -78,7 +78,7 @@ def arterial_blood_mm(minutes: NDArray[np.float64]) -> Curve:
 
 
 def early_phase(times_s: Sequence[float]) -> int:
-    """Return the post-contrast phase nearest to 90-120 s; on a tie, the earlier phase."""
+    """Return the post-contrast phase nearest to 90-120 s; on a tie, return the earlier phase."""
     low, high = _EARLY_WINDOW_S
     gaps = [max(low - t, t - high, 0.0) for t in times_s[1:]]
     return 1 + gaps.index(min(gaps))
@@ -123,8 +123,8 @@ def tissue_signal(contrast_mm: Curve, tissue: Tissue, field_strength_t: float) -
 def curve_of(tissue: Tissue, scan: Scan, kinetics: Kinetics | None = None) -> Curve:
     """Return the signal of `tissue` at each phase, relative to full magnetisation.
 
-    By default the fixed kinetics of the tissue are used; blood follows the arterial input; air has
-    no signal.
+    By default the fixed kinetics of the tissue are used; blood follows the arterial input function;
+    air has no signal.
 
     Parameters
     ----------
@@ -149,10 +149,10 @@ def curve_of(tissue: Tissue, scan: Scan, kinetics: Kinetics | None = None) -> Cu
 def fit_kinetics(
     tissue: Tissue, scan: Scan, early_percent: float, curve: CurveType
 ) -> tuple[Kinetics, Curve]:
-    """Return kinetics with a given early enhancement and delayed course, and their curve.
+    """Return kinetics that produce a given early enhancement and delayed course, and their curve.
 
-    Ktrans sets the height, kep the course; both are computed by bisection. The delayed course aims
-    at +20, 0 or -20 % between the early phase and the last.
+    Ktrans determines the height of the curve, and kep its course; both are found by bisection. The
+    delayed course aims at +20, 0 or -20 % between the early phase and the last.
 
     Raises
     ------
@@ -184,7 +184,7 @@ def fit_kinetics(
 def fit_height(
     tissue: Tissue, scan: Scan, early_percent: float, kep_per_min: float
 ) -> tuple[Kinetics, Curve]:
-    """Return kinetics with this `kep_per_min` that enhance by `early_percent`, and their curve.
+    """Return kinetics with `kep_per_min` that enhance by `early_percent`, and their curve.
 
     Parameters
     ----------

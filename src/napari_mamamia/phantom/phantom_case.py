@@ -31,7 +31,7 @@ _FEWEST_VOXELS: Final = 40
 def surround(
     tumour: NDArray[np.bool_], tissue: NDArray[np.uint8], spec: PhantomSpec
 ) -> NDArray[np.bool_]:
-    """Return the voxels with which `noise_sigma` compares a tumour.
+    """Return the voxels around a tumour with which `noise_sigma` compares it.
 
     These voxels are fibroglandular tissue and suppressed fat, more than 2 and at most 12 mm from
     the tumour's voxels. Unsuppressed fat is excluded, because it is as bright as an enhanced
@@ -113,7 +113,7 @@ _DRAWN: Final = 800
 
 @dataclass(slots=True)
 class Scene:
-    """Arrays of a phantom in progress, as in `Phantom`; `signal` initially has no noise."""
+    """Arrays of a phantom that is being rendered; `signal` has no noise at first."""
 
     signal: NDArray[np.int16]
     tissue: NDArray[np.uint8]
@@ -128,7 +128,7 @@ def _cut_slabs(spec: PhantomSpec, at_once: int) -> list[slice]:
 
 
 def render_scene(spec: PhantomSpec, anatomy: Anatomy, curves: Curves, grid: Grid) -> Scene:
-    """Fill the arrays with noise-free data of the stored type, and compute the noise level.
+    """Fill the arrays with noise-free data, and compute the noise level.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class TissueCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Phantom:
-    """A case and its true masks and curves.
+    """A synthetic case with its true masks and curves.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def make_phantom_job(spec: PhantomSpec) -> Phantom:
 
 
 def phantom_of(spec: PhantomSpec, grid: Grid, curves: Curves, scene: Scene) -> Phantom:
-    """Return a finished scene as a phantom, and make the truth arrays read-only.
+    """Return a finished scene as a phantom whose truth arrays are read-only.
 
     Parameters
     ----------
@@ -333,7 +333,7 @@ def _make_provenance(spec: PhantomSpec) -> Provenance:
 
 
 def _make_record(spec: PhantomSpec) -> CaseRecord:
-    """Return the technical columns under the column names of the MAMA-MIA clinical table."""
+    """Return the acquisition columns under their names in the MAMA-MIA clinical table."""
     z, y, x = spec.shape
     sides = {tumour.side for tumour in spec.tumours}
     other: dict[str, str | float | bool | None] = {

@@ -19,9 +19,7 @@ from napari_mamamia.phantom.spec import PhantomSpec, TumourKind
 from napari_mamamia.phantom.streams import Part, stream
 
 _BACKGROUND_KEP_PER_MIN: Final = 0.08
-"""Exchange rate of background enhancement, chosen so that the signal rises through the usual
-phases.
-"""
+"""Rate constant kep of background enhancement; the signal rises through the usual phases."""
 
 _NIPPLE_ENHANCEMENT: Final = 2.2
 """Enhancement of a nipple relative to skin (our choice); nipples enhance early and strongly."""
@@ -62,7 +60,7 @@ class Block:
 
 
 def draw_anatomy(spec: PhantomSpec) -> Anatomy:
-    """Return the anatomy of `spec`, which does not depend on the grid.
+    """Return the anatomy that `spec` describes, which does not depend on the grid.
 
     Raises
     ------
@@ -116,7 +114,7 @@ def draw_curves(spec: PhantomSpec) -> Curves:
 
 
 def render_block(anatomy: Anatomy, curves: Curves, spec: PhantomSpec, points: Points) -> Block:
-    """Return the block at `points`, with each phase at the patient's position at that time.
+    """Return the block at `points`, with each phase at the patient's position during that phase.
 
     Labels and truth belong to phase 1, in which the patient has not moved.
 

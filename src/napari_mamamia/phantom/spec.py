@@ -9,7 +9,7 @@ from typing import Final
 from napari_mamamia.core.errors import CaseError
 
 AXIS_OF: Final = {"R": 0, "L": 0, "A": 1, "P": 1, "S": 2, "I": 2}
-"""The RAS axis for each letter of an orientation."""
+"""Index of the RAS axis that each orientation letter refers to."""
 
 
 def _in_range(name: str, value: float, low: float, high: float) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Part(IntEnum):
-    """Components with separate random numbers, so that a change affects only one component."""
+    """Components that have separate random numbers, so that a change affects only one component."""
 
     BODY = 0
     SURFACE = 1

@@ -34,9 +34,8 @@ from napari_mamamia.features.challenge.scoring.defined_ranking import (
     measure_team,
     rank_by_definition,
 )
-from napari_mamamia.features.challenge.scoring.image_measures import frechet_distance
+from napari_mamamia.features.challenge.scoring.image_measures import find_midline, frechet_distance
 from napari_mamamia.features.challenge.scoring.measure_registry import MEASURES
-from napari_mamamia.features.challenge.scoring.mirror import find_midline
 from napari_mamamia.features.challenge.services.challenge import answers
 from napari_mamamia.features.challenge.services.challenge.answers import (
     list_truth,

@@ -114,7 +114,9 @@ def test_an_unusable_label_is_worth_its_worst_value(folders, problem):
     elif problem == "grid":
         write_mask(path, organ()[:, :-1])
     elif problem == "fractions":
-        write_mask(path, organ() * 0.7, dtype=np.float32)
+        mask = organ().astype(np.float32)
+        mask[0, 0, 0] = 0.5
+        write_mask(path, mask, dtype=np.float32)
     numbers, ((case_id, reason),) = score(definition(), folders)
     assert (numbers["tumour"], numbers["far"], case_id) == (0.4, 250.8, "C_01")
     assert reason

@@ -102,7 +102,6 @@ def test_of_a_study_that_was_never_seen_nothing_is_said_of_cases_and_none_is_tak
         "open the next": lambda: StudyClient(folder, "Ana", home).take_next(),
         "judge": lambda: client.session.claim_case("c0001"),
         "reject": lambda: client.session.reject("c0001", "blurred"),
-        "reassign": lambda: client.session.reassign("c0001", "ana", "ben"),
     }
     for act in acts.values():
         with pytest.raises(FormatError, match="a readable study, but some of it cannot"):

@@ -20,13 +20,14 @@ from napari_mamamia.features.review.core.review import ReadingMode, ReviewFormat
 from napari_mamamia.features.review.io.store import FolderStore
 from napari_mamamia.features.review.rules.states import CaseState
 from napari_mamamia.features.review.services.compare import make_consensus
-from napari_mamamia.features.review.services.export.answer_tables import (
+from napari_mamamia.features.review.services.export.study_export import (
+    ExportChoice,
     MrmcRow,
+    export_study,
     list_answers,
     save_grand_challenge,
     save_mrmc,
 )
-from napari_mamamia.features.review.services.export.study_export import ExportChoice, export_study
 from napari_mamamia.features.review.services.look import load_state
 from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.io.data_set.volumes import read_labels, write_volume

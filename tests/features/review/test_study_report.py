@@ -349,7 +349,7 @@ def test_page_and_window_have_the_intervals_of_the_command(home, store, tmp_path
     assert read_numbers(tmp_path / "window") == made
     drawn = []
     monkeypatch.setattr(
-        study_report,
+        study_report.agree,
         "measure_agreement",
         lambda *given, **settings: drawn.append(settings) or measure_agreement(*given, **settings),
     )

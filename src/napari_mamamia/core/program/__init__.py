@@ -1,1 +1,1 @@
-"""The running program: its operating system, child processes, imports and memory."""
+"""The running program: operating system, child processes, imports and memory."""

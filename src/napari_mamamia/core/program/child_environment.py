@@ -1,4 +1,4 @@
-"""Environment variables for child processes, and the search path for programs.
+"""Environment variables of child processes, and the search for programs on PATH.
 
 A user may start the program in any folder, and other people may be able to write to that folder.
 Therefore no program, module or setting is loaded from the current folder.
@@ -35,7 +35,7 @@ _PASSED_ON: Final = re.compile(
     """,
     re.VERBOSE,
 )
-"""Pattern of the variable names that are passed on.
+"""Pattern for the names of variables that are passed to child processes.
 
 Variables that load a program or module, such as LD_PRELOAD, PYTHONSTARTUP and MPLBACKEND, are not
 included.
@@ -52,7 +52,7 @@ _PACKAGE_PARENT: Final = str(Path(__file__).parents[3])
 
 
 def child_environment(**more: str) -> dict[str, str]:
-    """Return the variables for a child process: the allowed variables of this process, and `more`.
+    """Return the allowed environment variables of this process, and `more`, for a child process.
 
     A Python child process finds the same modules as this process, but none in its current folder.
     The same applies to Python processes that the child starts (``PYTHONSAFEPATH``).
@@ -75,9 +75,9 @@ def module_folders() -> tuple[str, ...]:
 
 
 def find_program(name: str) -> str | None:
-    """Return the absolute path of a program, or None if it is not found; skip the current folder.
+    """Return the absolute path of a program on PATH, or None if there is none.
 
-    Empty and relative entries of ``PATH`` mean the current folder and are ignored.
+    Empty and relative entries of ``PATH`` refer to the current folder and are ignored.
     """
     for folder in _list_folders("PATH") or os.defpath.split(os.pathsep):
         for ending in PROGRAM_ENDINGS:
@@ -88,7 +88,7 @@ def find_program(name: str) -> str | None:
 
 
 def leave_out_current_folder() -> None:
-    """Stop this process, and libraries that start processes, from loading from the current folder.
+    """Prevent this process, and its child processes, from loading code from the current folder.
 
     The program calls this function first. Afterwards, modules and programs are no longer looked up
     in the current folder.
@@ -101,7 +101,7 @@ def leave_out_current_folder() -> None:
 
 
 def _list_folders(name: str) -> tuple[str, ...]:
-    """Return a variable's folders, with the current folder only if it is a system folder."""
+    """Return the folders in a variable, with the current folder only if it is a system folder."""
     entries = os.environ.get(name, "").split(os.pathsep)
     return _filter_entries(entries, (*_SYSTEM_FOLDERS, sys.prefix, sys.base_prefix))
 

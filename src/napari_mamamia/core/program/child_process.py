@@ -1,10 +1,10 @@
-"""The only module that starts other processes; it also ends them and all their descendants.
+"""Start and end child processes; no other module starts processes.
 
-Every child process starts in a fixed folder, with a filtered environment (`child_environment`) and,
-except for the window, in its own session. Python child processes get ``-P``, so that they load no
-modules from the current folder. They do not get ``-I``, because it would also disable packages in
-the user's own folder (``pip install --user``) and in ``PYTHONPATH`` (which clusters use to load
-modules).
+A process is ended together with all its descendants. Every child process starts in a fixed folder,
+with a filtered environment (`child_environment`) and, except for the window, in its own session.
+Python child processes get ``-P``, so that they load no modules from the current folder. They do not
+get ``-I``, because it would also disable packages in the user's own folder (``pip install --user``)
+and in ``PYTHONPATH`` (which clusters use to load modules).
 """
 
 import os
@@ -30,7 +30,7 @@ _DRAIN_S: Final = 2.0
 
 
 class Errors(Enum):
-    """The destination of a child process's error stream."""
+    """Where a child process's error stream goes."""
 
     KEPT = subprocess.PIPE
     """The error stream goes to a pipe that the caller reads."""
@@ -54,7 +54,7 @@ class Answer:
 
 
 def python_command(module: str, *arguments: str) -> tuple[str, ...]:
-    """Return the command that runs a module in this Python, independent of the current folder."""
+    """Return the command that runs a module in this Python, whatever the current folder is."""
     return (sys.executable, "-P", "-m", module, *arguments)
 
 
@@ -66,7 +66,7 @@ def start(
     folder: Path | None = None,
     kept_files: Sequence[int] = (),
 ) -> Process:
-    """Start a program with pipes for its input and output; stop it with `end_group`.
+    """Start a program with pipes for input and output; `end_group` ends it.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def start(
 
 
 def answer_of(command: Sequence[str], seconds: float, kept_files: Sequence[int] = ()) -> Answer:
-    """Return the output of a short program; kill it and its descendants after `seconds`."""
+    """Run a short program and return its output; kill it and its descendants after `seconds`."""
     try:
         process = start(command, kept_files=kept_files)
     except OSError as error:
@@ -113,9 +113,10 @@ def answer_of(command: Sequence[str], seconds: float, kept_files: Sequence[int] 
 
 
 def become(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> NoReturn:
-    """Replace this process by a program, with the same process id if possible; never return.
+    """Replace this process by another program, keeping the process id if possible.
 
-    Signals then reach the program directly, and its exit code becomes that of this process.
+    This function never returns. Signals reach the program directly, and its exit code becomes that
+    of this process.
     """
     program = _require_absolute(command)
     # Output that Python still buffers would be lost.
@@ -147,10 +148,10 @@ def _require_absolute(command: Sequence[str]) -> list[str]:
 
 
 def end_silent(process: Process, patience_s: float = _DRAIN_S) -> int | None:
-    """End a process that closed its pipe; return its exit code, or None if it had to be killed.
+    """End a process that has closed its pipe; return its exit code, or None if it was killed.
 
-    The process gets a moment to exit by itself. If it were killed at once, its exit code would look
-    as if the system had killed it for lack of memory.
+    The process first gets a moment to exit by itself. If it were killed at once, its exit code
+    would look as if the system had killed it for lack of memory.
     """
     with suppress(subprocess.TimeoutExpired):
         process.wait(patience_s)
@@ -160,7 +161,7 @@ def end_silent(process: Process, patience_s: float = _DRAIN_S) -> int | None:
 
 
 def end_group(process: Process, readers: Sequence[Thread] = ()) -> None:
-    """End a process and its descendants, wait for the process, and close its streams.
+    """End a process and its descendants, wait for it, and close its streams.
 
     The process must have been started in its own session (``start_new_session``). On Windows only
     the process itself is ended. A process that has already ended is ignored.

@@ -1,8 +1,8 @@
-"""Limit garbage collections while a window is open, and choose when they run.
+"""Limit garbage collection while a window is open, and choose when it runs.
 
 A full collection visits all Python objects while holding the interpreter lock. It takes 0.2 s for
 the 300,000 objects of napari's window and 40 ms for the objects of a case, possibly during a brush
-stroke. `set_aside` excludes the window's objects; the others are collected when the window calls
+stroke. `set_aside` excludes the window's objects; other objects are collected when the window calls
 `collect_if_due`. The collector belongs to the whole process, so this module keeps module-level
 state: asking Python for its counts would take 40 ms.
 """
@@ -24,11 +24,11 @@ _DUE: Final = 3
 It is lower than Python's 10, so that each collection takes less time.
 """
 _MANY: Final = 30_000
-"""Number of new objects in a block above which they are aged; visiting this many takes 1 ms."""
+"""Number of new objects in a block above which they are moved to the oldest generation."""
 
 
 def set_aside() -> None:
-    """Exclude all existing objects from collections until `take_back`.
+    """Exclude all existing objects from garbage collection until `take_back` is called.
 
     Reference cycles among these objects are not freed. Full collections no longer run
     automatically: call `collect_if_due` when the user is not waiting.
@@ -42,7 +42,7 @@ def set_aside() -> None:
 
 
 def collect_if_due() -> bool:
-    """Collect objects created since `set_aside` if there are many; return whether it was done."""
+    """Collect the objects created since `set_aside` if there are many; return whether it ran."""
     if not _IS_SET_ASIDE.is_set() or gc.get_count()[2] < _DUE:
         return False
     gc.collect()
@@ -50,7 +50,7 @@ def collect_if_due() -> bool:
 
 
 def take_back() -> None:
-    """Include all objects in automatic collections again, except objects frozen by other code.
+    """Include all objects in garbage collection again, except objects frozen by other code.
 
     Never call it from a destructor or from Qt's `destroyed` signal: during a collection it would
     crash the program.
@@ -69,7 +69,7 @@ def is_set_aside() -> bool:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Suspend collections in a block that creates very many objects, none of which is garbage.
+    """Suspend garbage collection in a block that creates very many objects but no garbage.
 
     Each collection would visit all of them again, which takes a sixth of the time for reading
     300,000 records. After the block the objects count as old, so that the next collection of young

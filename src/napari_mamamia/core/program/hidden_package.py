@@ -1,4 +1,4 @@
-"""Import of a package as if a second package were not installed."""
+"""Import a package as if a second package were not installed."""
 
 import sys
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_package(name: str) -> Iterator[None]:
-    """Hide a package from imports in the block, unless it has already been imported.
+    """Hide a package from imports inside the block, unless it has already been imported.
 
     To fetch its test files, pydicom imports `requests`, whose dependency urllib3 opens a socket on
     import to check whether this computer has IPv6. It sends no data, but a program that claims not

@@ -5,7 +5,7 @@ from importlib import import_module
 
 
 def lazy_names(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
-    """Return the ``__getattr__`` function of a package whose names are defined in other modules.
+    """Return the ``__getattr__`` function of a package whose names come from other modules.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The owner of a temporary path: a process whose identity is encoded in the path's name.
+"""The owner of a temporary file or folder: a process that is named in the path.
 
 A process is identified by its computer, process id and start time, because process ids are reused.
 A process in a container with its own process ids counts as a process on a different computer.
@@ -21,24 +21,26 @@ _UNKNOWN: Final = "0"
 _DIGITS: Final = 8
 _PATTERN: Final = re.compile(r"(?P<host>[0-9a-f]{8})-(?P<pid>[0-9]{1,10})-(?P<start>[0-9a-f]{1,8})")
 _STATE, _START_TICKS = 0, 19
-"""Indices of fields after the name in /proc/PID/stat. Source: proc_pid_stat(5), fields 3 and 22."""
+"""Indices of two fields in /proc/PID/stat, counted after the process name.
+
+Source: proc_pid_stat(5), fields 3 and 22.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process, with short codes for its computer and start time; an unknown start time is "0"."""
+    """A process, identified by short codes for its computer and start time."""
 
     host: str
     pid: int
     start: str
 
     def __str__(self) -> str:
-        """Return the owner as text for a file name, such as ``1f0c2a9b-4711-83ac01de``."""
         return f"{self.host}-{self.pid}-{self.start}"
 
     @property
     def runs(self) -> bool | None:
-        """Whether the process is still running; None if unknown, as for another computer."""
+        """Whether the process is still running; None if unknown, as for a different computer."""
         if self.host != _this_host():
             return None
         if not process_lives(self.pid):
@@ -54,7 +56,7 @@ def this_process() -> Owner:
 
 
 def owner_named(text: str) -> Owner | None:
-    """Return the owner encoded at the start of a string, or None if there is none."""
+    """Return the owner whose code a string begins with, or None if there is none."""
     match = _PATTERN.match(text)
     return None if match is None else Owner(match["host"], int(match["pid"]), match["start"])
 

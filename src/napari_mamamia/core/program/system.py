@@ -22,13 +22,13 @@ else:
 CAN_REPLACE_OPEN_FILES: Final = sys.platform != "win32"
 """Whether a file can be replaced or removed while another process has it open."""
 RENAMING_REPLACES: Final = sys.platform != "win32"
-"""Whether renaming a file to an existing name replaces the existing file instead of failing."""
+"""Whether renaming a file to an existing name replaces that file instead of failing."""
 CAN_LOAD_BESIDE: Final = sys.platform != "win32"
 """Whether a package uses a library that has already been loaded by its path."""
 IS_LINUX: Final = sys.platform == "linux"
 """Whether /proc describes other processes."""
 CAN_BECOME: Final = sys.platform != "win32"
-"""Whether a program can replace this process under the same process id."""
+"""Whether another program can replace this process under the same process id."""
 PROGRAM_ENDINGS: Final = (
     tuple(os.environ.get("PATHEXT", ".EXE").split(os.pathsep)) if sys.platform == "win32" else ("",)
 )
@@ -66,7 +66,7 @@ def private_memory(n_bytes: int) -> mmap.mmap:
 
 
 def limit_memory(n_bytes: int) -> None:
-    """Limit this process to `n_bytes` of additional memory; do nothing on Windows."""
+    """Limit this process to `n_bytes` of additional memory; on Windows, do nothing."""
     if sys.platform != "win32":
         pages = Path("/proc/self/statm")
         taken = int(pages.read_text("utf-8").split()[0]) * mmap.PAGESIZE if pages.is_file() else 0
@@ -91,7 +91,7 @@ def open_own(path: Path, flags: int, mode: int = 0o666) -> int:
 
 
 def claim(handle: int, at: int = 0) -> bool:
-    """Lock an open file without waiting; return False if another process holds the lock.
+    """Lock an open file without waiting; return whether the lock was obtained.
 
     The system releases the lock when the file is closed or the process ends.
 
@@ -120,7 +120,7 @@ def claim(handle: int, at: int = 0) -> bool:
 
 
 def force_to_disk(handle: int) -> None:
-    """Wait until the data of an open file are stored on the disk itself.
+    """Wait until the data of an open file are stored on the physical disk.
 
     On macOS, fsync returns as soon as the data are in the disk's cache, so F_FULLFSYNC is used.
     Source: fsync(2) of macOS.
@@ -133,7 +133,7 @@ def force_to_disk(handle: int) -> None:
 
 
 def force_folder_to_disk(folder: Path) -> None:
-    """Make new names in a folder durable; do nothing on systems that cannot sync folders."""
+    """Wait until new file names in a folder are on disk, on systems that support this."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -166,7 +166,7 @@ def put_in_place(source: Path, target: Path) -> None:
 
 
 def refusal_remedy(path: Path, error: OSError) -> str:
-    """Return how to fix a system-specific file error, or "" if there is no specific fix."""
+    """Return how to fix a system-specific file error, or "" if no fix is known."""
     if CAN_REPLACE_OPEN_FILES:
         return ""
     if len(str(path.absolute())) > _LONGEST_WINDOWS_PATH:

@@ -6,25 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from napari_mamamia.cli import options
 from napari_mamamia.cli.given import ALWAYS, Where, refuse_idle
 from napari_mamamia.cli.opening import open_at
-from napari_mamamia.cli.options import (
-    CaseOption,
-    ColumnsOption,
-    DataSetArgument,
-    LabelOption,
-    LayoutOption,
-    OutOption,
-    OverwriteOption,
-    PatientOption,
-    ResumeOption,
-    SchedulerOption,
-    TimeLimitOption,
-    VisitOption,
-    WorkersOption,
-    existing_policy,
-    place_of,
-)
 from napari_mamamia.cli.printing import finish_rows, print_table, run, shown
 from napari_mamamia.cli.quantities import Quantity, numbers_of_text, times_of_text
 from napari_mamamia.cli.scripting import report_result, reports_result
@@ -76,8 +60,8 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
 @reports_result
 def perfusion(
     context: typer.Context,
-    data_set: DataSetArgument,
-    out: OutOption,
+    data_set: options.DataSetArgument,
+    out: options.OutOption,
     model: Annotated[TissueModel, typer.Option("--model", help="Tissue model.")],
     aif: Annotated[
         InputName, typer.Option("--aif", help="Population curve for the arterial input.")
@@ -167,7 +151,7 @@ def perfusion(
         Path | None,
         typer.Option("--masks", metavar="DIR", help="Folder of masks (default: the references)."),
     ] = None,
-    case: CaseOption = None,
+    case: options.CaseOption = None,
     times: Annotated[
         str,
         typer.Option(
@@ -176,16 +160,16 @@ def perfusion(
             help="Time of each phase in seconds, in place of the table's.",
         ),
     ] = "",
-    label: LabelOption = None,
-    workers: WorkersOption = 0,
-    scheduler: SchedulerOption = "",
-    time_limit: TimeLimitOption = None,
-    columns: ColumnsOption = None,
-    layout: LayoutOption = "",
-    patient: PatientOption = None,
-    visit: VisitOption = None,
-    resume: ResumeOption = False,
-    overwrite: OverwriteOption = False,
+    label: options.LabelOption = None,
+    workers: options.WorkersOption = 0,
+    scheduler: options.SchedulerOption = "",
+    time_limit: options.TimeLimitOption = None,
+    columns: options.ColumnsOption = None,
+    layout: options.LayoutOption = "",
+    patient: options.PatientOption = None,
+    visit: options.VisitOption = None,
+    resume: options.ResumeOption = False,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Fit Ktrans, ve, kep, vp of ultrafast exams with a known T1: maps, OUT/perfusion.csv.
 
@@ -225,8 +209,8 @@ def perfusion(
         )
     except CaseError as error:
         raise typer.BadParameter(str(error)) from error
-    existing = existing_policy(resume, overwrite)
-    place = place_of(workers, scheduler, time_limit)
+    existing = options.existing_policy(resume, overwrite)
+    place = options.place_of(workers, scheduler, time_limit)
     opened = open_at(data_set, columns, layout, patient, visit)
     job = partial(
         perfusion_of_data_set,

@@ -1,4 +1,4 @@
-"""Volumes and transforms of SimpleITK; no other module imports SimpleITK.
+"""Interface to SimpleITK volumes and transforms; no other module imports SimpleITK.
 
 Coordinates are in mm along the array axes (z, y, x) from the centre of voxel 0. If the axes are
 perpendicular, distances are the same as in the patient, in any orientation.
@@ -23,11 +23,11 @@ from napari_mamamia.core.program.system import CAN_LOAD_BESIDE
 
 _ORDER: Final = 3
 _LAZY: Final = 1
-"""RTLD_LAZY of dlfcn.h, on Linux and macOS."""
+"""The RTLD_LAZY flag of dlfcn.h on Linux and macOS."""
 
 
 def require_simpleitk() -> ModuleType:
-    """Return the package SimpleITK.
+    """Return the SimpleITK package.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def require_simpleitk() -> ModuleType:
 
 
 def _load_library() -> None:
-    """Load the package's library without holding the GIL, which `import` holds.
+    """Load SimpleITK's shared library without holding the GIL, which `import` would hold.
 
     Loading the library takes most of the first import, 0.1 s, during which the window would freeze.
     On systems where this is not possible (Windows), `import` loads the library.
@@ -62,7 +62,7 @@ def _load_library() -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Readable:
-    """A volume that can be interpolated; values remain between `low` and `high`.
+    """A volume that can be interpolated; results are clipped to `low` and `high`.
 
     `image` is the result of `image_of`. `coefficients` are the coefficients of its cubic B-spline,
     or None for linear interpolation.
@@ -78,8 +78,9 @@ class Readable:
 class Warp:
     """A SimpleITK transform from points in the reference phase to points in a second phase.
 
-    `rotation_deg` and `translation_mm` are about and along the array axes (z, y, x); the centre of
-    rotation is `centre_mm`. `metric` is the final mutual information in nats; larger is better.
+    `rotation_deg` and `translation_mm` are the rotation about and the translation along the array
+    axes (z, y, x); the centre of rotation is `centre_mm`. `metric` is the final mutual information
+    in nats; larger is better.
     """
 
     transform: Any
@@ -91,7 +92,7 @@ class Warp:
     mesh_mm: tuple[float, ...] = ()
 
     def places(self, points_mm: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return where the points ``(n, 3)`` lie in the second phase, in mm."""
+        """Return the positions in the second phase, in mm, of points ``(n, 3)``."""
         positions = [self.transform.TransformPoint(turned(point, float)) for point in points_mm]
         return np.array(positions, np.float64).reshape(-1, 3)[:, ::-1]
 
@@ -117,7 +118,7 @@ class Warp:
         spacing_mm: Sequence[float],
         origin_mm: Sequence[float],
     ) -> tuple[NDArray[np.float32], int]:
-        """Return a resampled volume (float32) and the number of voxels outside the source.
+        """Return a resampled volume (float32), and the number of voxels outside the source volume.
 
         Voxels outside have the nearest value at the volume's edge. Values are clipped to the range
         of the volume, because cubic B-splines overshoot at edges.
@@ -199,5 +200,5 @@ def readable(
 
 
 def turned(values: Sequence[Any], kind: Callable[[Any], Any]) -> list[Any]:
-    """Return (z, y, x) in SimpleITK's order (x, y, z) as plain Python numbers."""
+    """Return values along (z, y, x) in SimpleITK's order (x, y, z), as plain Python numbers."""
     return [kind(value) for value in reversed(list(values))]

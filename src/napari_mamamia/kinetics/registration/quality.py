@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from napari_mamamia.kinetics.registration.settings import Verdict
 
 BETTER_BELOW: Final = 0.95
-"""Largest ratio to the earlier residual at which a phase counts as better (our choice)."""
+"""Largest ratio of the new to the old residual for a phase to count as better (our choice)."""
 
 WORSE_ABOVE: Final = 1.02
-"""Ratio to the earlier residual above which a phase counts as worse (our choice)."""
+"""Ratio of the new to the old residual above which a phase counts as worse (our choice)."""
 
 _LEAST_INFORMATION: Final = 0.999  # fraction of the earlier mutual information; our choice
 _HUBER: Final = 1.345  # standard deviations; Source: Huber 1981, 95 % efficient for Gaussian noise
@@ -29,7 +29,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Fit of a phase to the reference; a low `residual_percent` and a high `nmi` are good."""
+    """How well a phase fits the reference; low `residual_percent` and high `nmi` are good."""
 
     residual_percent: float
     nmi: float
@@ -37,7 +37,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Displacement:
-    """Statistics of the displacements of a region's voxels in mm."""
+    """Statistics of the displacement of the voxels in a region, in mm."""
 
     median_mm: float = 0.0
     p95_mm: float = 0.0
@@ -50,7 +50,7 @@ def fit_of(
     quiet: Bools,
     body: Bools,
 ) -> Fit:
-    """Return the fit of a phase: the residual in `quiet` and the mutual information in `body`.
+    """Return the fit of a phase to the reference: a residual and the mutual information.
 
     In regions of more than 250,000 voxels, only every n-th voxel is used.
 
@@ -79,10 +79,10 @@ def _sample_values(volume: NDArray[np.float32], region: Bools) -> NDArray[np.flo
 def residual_percent(
     phase: NDArray[np.float32], reference: NDArray[np.float32], level: float
 ) -> float:
-    """Return the mean of |phase - a reference - b| in percent of `level`; NaN without values.
+    """Return the mean of |phase - a reference - b| as a percentage of `level`.
 
-    The factors a and b are fitted by Huber's robust regression (threshold 1.345 robust standard
-    deviations) in 12 rounds of weighted least squares.
+    The result is NaN if there are no values. The factors a and b are fitted by Huber's robust
+    regression (threshold 1.345 robust standard deviations) in 12 rounds of weighted least squares.
 
     Parameters
     ----------
@@ -117,10 +117,10 @@ def residual_percent(
 
 
 def normalised_mutual_information(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
-    """Return (H(A) + H(B)) / H(A, B), from 1 (independent) to 2 (identical); NaN if undefined.
+    """Return the mutual information (H(A) + H(B)) / H(A, B), from 1 (independent) to 2 (identical).
 
-    The entropies are computed from a histogram of 64 x 64 bins between the 0.5th and the 99.5th
-    percentile.
+    The result is NaN if undefined. The entropies are computed from a histogram of 64 x 64 bins
+    between the 0.5th and the 99.5th percentile.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def normalised_mutual_information(a: NDArray[np.float32], b: NDArray[np.float32]
 def jacobian_determinant(
     displacement: NDArray[np.float64], spacing_mm: tuple[float, ...]
 ) -> NDArray[np.float64]:
-    """Return the local volume change of x -> x + u(x): 1 is no change, 0 or less is folding.
+    """Return the local volume change under x -> x + u(x): 1 is no change, 0 or less is folding.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _compute_determinant(
 
 
 def displacement_in(displacement: NDArray[np.float64], region: Bools) -> Displacement:
-    """Return the statistics of displacements in a region; 0 if the region is empty.
+    """Return statistics of the displacements in a region; all are 0 if the region is empty.
 
     Parameters
     ----------
@@ -200,11 +200,11 @@ def displacement_in(displacement: NDArray[np.float64], region: Bools) -> Displac
 
 
 def verdict_of(before: Fit, after: Fit) -> Verdict:
-    """Return whether a registration is better, worse, or makes no relevant difference.
+    """Return whether a registration makes a phase better, worse, or not relevantly different.
 
-    It is better if the residual falls by at least 5 % without loss of mutual information. It is
-    worse if the residual rises by more than 2 %, or the mutual information falls by more than 0.1
-    %.
+    It makes the phase better if the residual falls by at least 5 % without loss of mutual
+    information. It makes the phase worse if the residual rises by more than 2 %, or the mutual
+    information falls by more than 0.1 %.
 
     Parameters
     ----------

@@ -41,27 +41,27 @@ _SPLINE_LAST_STEP: Final = 0.02
 _SPLINE_LEVELS: Final = 2  # the finest levels: rigid registration has removed large motion
 _ORDER: Final = 3
 LEAST_VOXELS: Final = 4
-"""Smallest number of voxels along an axis in which motion can be measured. Our choice."""
+"""Smallest number of voxels along an axis for which motion can be measured. Our choice."""
 
 TUMOUR_MARGIN_MM: Final = 5.0
-"""Margin around the mask in which no voxel is sampled and no residual is measured. Our choice."""
+"""Margin in mm around the mask that sampling and residuals exclude. Our choice."""
 
 QUIET_BELOW_PERCENT: Final = 20.0
-"""PE of the first phase after contrast below which a voxel does not enhance. Our choice."""
+"""PE of the first post-contrast phase below which a voxel counts as not enhancing. Our choice."""
 
 _SKIN_MM: Final = 5.0  # samples reach this far beyond the body's edge, which shows motion best
 _SMOOTH_MM: Final = 2.0
 _COARSER: Final = (4, 2, 1)
 _LEAST_SIDE: Final = 8  # smallest number of voxels along an axis of a level
 _SPLINE_GAIN: Final = 0.98
-"""Largest ratio of the B-spline's residual to the rigid residual. Our choice."""
+"""Largest ratio of the B-spline residual to the rigid residual that is accepted. Our choice."""
 # A phase is resampled at its own resolution, slab by slab, in its own data type.
 
 _SLAB_VOXELS: Final = 400_000
 
 
 def in_thread(work: Callable[[], T], stop: Callable[[], None], step: Callable[[], Progress]) -> T:
-    """Run `work` in a thread and return its result; `step()` is reported every 0.1 s.
+    """Run `work` in a thread and return its result; report the progress `step()` every 0.1 s.
 
     If the work is cancelled, `stop` is called, and the function waits until `work` returns.
     """
@@ -90,7 +90,7 @@ def in_thread(work: Callable[[], T], stop: Callable[[], None], step: Callable[[]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """A resolution level with two volumes ``(z, y, x)`` float32 and the sampled region.
+    """A resolution level with two volumes ``(z, y, x)`` in float32 and the sampled region.
 
     `inside` is uint8 and is 1 where the metric is sampled. `spacing_mm` and `origin_mm` (the centre
     of voxel 0) are along (z, y, x).
@@ -150,7 +150,7 @@ def find_rigid(
 def find_bspline(
     levels: Sequence[Level], rigid: Warp, settings: RegistrationSettings, text: str
 ) -> Warp:
-    """Return a smooth deformation on top of a rigid warp.
+    """Return a smooth deformation that is added to a rigid warp.
 
     The deformation is a cubic B-spline with control points about `settings.mesh_mm` apart, which
     are the same on the two finest levels. Regular-step gradient descent starts with a
@@ -214,7 +214,7 @@ def _make_method(level: Level, settings: RegistrationSettings) -> Any:
 def _run_level(
     method: Any, level: Level, text: str, place: int, n_levels: int, n_steps: int
 ) -> None:
-    """Run one level in a thread; if closed early, it stops at the next step."""
+    """Run one level in a thread; if the generator is closed early, stop at the next step."""
     itk = require_simpleitk()
     fixed = image_of(level.fixed, level.spacing_mm, level.origin_mm)
     moving = image_of(level.moving, level.spacing_mm, level.origin_mm)
@@ -242,7 +242,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coarse:
-    """A case resampled to voxels of about `settings.finest_mm`.
+    """A case that is resampled to voxels of about `settings.finest_mm`.
 
     `phases` is float32 ``(phase, z, y, x)``, and `body` is boolean ``(z, y, x)``. `near` is the
     tumour mask with its margin (empty without a mask). `origin_mm` is the centre of voxel 0.
@@ -256,7 +256,7 @@ class Coarse:
 
     @property
     def middle_mm(self) -> tuple[float, float, float]:
-        """The centre of the body in mm."""
+        """Centre of the body in mm."""
         places = ndimage.center_of_mass(self.body)
         z, y, x = (
             o + i * s for i, s, o in zip(places, self.spacing_mm, self.origin_mm, strict=True)
@@ -316,11 +316,11 @@ def require_registrable(
 
 
 def coarse_case(case: Case, settings: RegistrationSettings, mask: NDArray[Any] | None) -> Coarse:
-    """Return the case on coarse voxels (means of blocks), with its body.
+    """Return the case on coarse voxels (block means), with a mask of the body.
 
     The body is separated from air by Otsu's threshold on the square root of the smoothed reference
     phase. It is the largest component, with holes filled slice by slice. If it is less than 2 % of
-    the volume, the whole volume counts.
+    the volume, the whole volume is used.
 
     Parameters
     ----------
@@ -387,7 +387,7 @@ def levels_of(coarse: Coarse, reference: int, moving: int) -> tuple[Level, ...]:
 def not_enhancing(
     coarse: Coarse, before: Sequence[NDArray[np.float32]], after: Sequence[NDArray[np.float32]]
 ) -> Bools:
-    """Return the voxels of the body that do not enhance, for residuals without contrast.
+    """Return the body voxels that do not enhance, in which residuals show motion and not contrast.
 
     In these voxels, the PE of the first phase after contrast is below 20 % before and after the
     registration. The tumour with a margin of 5 mm is excluded.
@@ -405,7 +405,7 @@ def not_enhancing(
 
 
 def smoothed(volume: NDArray[np.float32], spacing_mm: Sequence[float]) -> NDArray[np.float32]:
-    """Return a volume after a Gaussian of 2 mm standard deviation.
+    """Return a volume smoothed by a Gaussian with a standard deviation of 2 mm.
 
     Resampling smooths noise, which would look like a better fit. This effect is small if both
     volumes of a comparison are smoothed with this Gaussian.
@@ -445,7 +445,7 @@ def _choose_factors(
 
 
 def _block_means(volume: NDArray[Any], factors: tuple[int, int, int]) -> NDArray[np.float32]:
-    """Return the means of blocks; incomplete blocks at the far ends are dropped."""
+    """Return block means; incomplete blocks at the far ends are dropped."""
     n = [size // factor for size, factor in zip(volume.shape, factors, strict=True)]
     whole = volume[tuple(slice(k * f) for k, f in zip(n, factors, strict=True))]
     out = np.empty(n, np.float32)
@@ -471,7 +471,7 @@ def _find_body(volume: NDArray[np.float32]) -> Bools:
 
 
 def _grow_region(region: Bools, distance_mm: float, spacing_mm: Sequence[float]) -> Bools:
-    """Return the region and everything at most `distance_mm` from it."""
+    """Return a region enlarged by `distance_mm`."""
     if not region.any():
         return region
     wide_region: Bools = ndimage.distance_transform_edt(~region, sampling=spacing_mm) <= distance_mm
@@ -480,7 +480,7 @@ def _grow_region(region: Bools, distance_mm: float, spacing_mm: Sequence[float])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Try:
-    """A warp with its effect on the coarse phase."""
+    """A candidate warp, with its effect on the coarse phase."""
 
     warp: Warp
     moved: NDArray[np.float32]
@@ -497,7 +497,7 @@ def try_phase(
     settings: RegistrationSettings,
     mask: NDArray[Any] | None,
 ) -> list[Try]:
-    """Return the warps that were tried on one phase, finest last, without warps that fold.
+    """Return the warps tried on one phase, the finest last, except warps that fold.
 
     Parameters
     ----------
@@ -544,7 +544,7 @@ def _make_try(
 
 
 def _jacobian_in(case: Case, warp: Warp, mask: NDArray[Any] | None) -> tuple[float, float]:
-    """Return the smallest and largest local volume change in the mask; NaN if it is empty."""
+    """Return the smallest and largest local volume change in a mask; NaN if the mask is empty."""
     box = Box.empty() if mask is None else Box.around(mask)
     if mask is None or box.is_empty:
         return math.nan, math.nan
@@ -607,7 +607,7 @@ class PhaseMotion:
 def judge(
     coarse: Coarse, tries: dict[int, list[Try]], settings: RegistrationSettings
 ) -> tuple[dict[int, list[quality.Fit]], int]:
-    """Return each phase's fits before and after each warp, over the same voxels."""
+    """Return each phase's fit before and after each warp, measured on the same voxels."""
     steps = coarse.spacing_mm
     plain = {
         index: smoothed(coarse.phases[index], steps) for index in {0, 1, settings.reference, *tries}
@@ -628,7 +628,7 @@ def judge(
 
 
 def choose(index: int, found: list[Try], fits: list[quality.Fit]) -> tuple[Try, PhaseMotion]:
-    """Return the best warp, and the motion of the phase under this warp."""
+    """Return the best warp, and the phase's motion under this warp."""
     chosen, fit, note = found[0], fits[1], ""
     if len(found) > 1:
         finer, finer_fit = found[1], fits[2]
@@ -700,7 +700,7 @@ def resample(
 
 
 def _iterate_slabs(shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the first and last slice of slabs, each small enough to resample quickly."""
+    """Yield the first and last slice of each slab, which is small enough to resample quickly."""
     thick = max(1, _SLAB_VOXELS // math.prod(shape[1:]))
     for start in range(0, shape[0], thick):
         yield start, min(start + thick, shape[0])
@@ -717,7 +717,7 @@ def _in_type(values: NDArray[np.float32], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _stop_nothing() -> None:
-    """Do nothing, because computing coefficients is short and cannot be stopped."""
+    """Ignore a request to stop, because computing coefficients takes little time."""
 
 
 _STEPS: Final = 100
@@ -742,7 +742,7 @@ class Registered:
 
     @property
     def changed(self) -> tuple[int, ...]:
-        """Indices of the phases whose voxels were moved."""
+        """Indices of the phases that were moved."""
         return tuple(motion.phase for motion in self.motions if motion.applied != "none")
 
 
@@ -752,7 +752,7 @@ def register_phases(
     """Register every phase onto the reference phase, on the grid of that phase.
 
     Rigid registration is tried first. With `TransformKind.BSPLINE`, a B-spline follows, which is
-    dropped if it folds (Jacobian determinant 0 or less in the tumour or the body) or its residual
+    rejected if it folds (Jacobian determinant 0 or less in the tumour or the body) or its residual
     is more than 98 % of the rigid residual. A phase that does not improve (see `verdict_of`) keeps
     its voxels. Masks drawn on the reference phase remain valid, because its voxels are not changed.
     Integers are rounded and clipped to their data type.

@@ -1,4 +1,4 @@
-"""Settings of a registration of phases, and the names of its outcomes."""
+"""Settings for the registration of phases, and the names of its outcomes."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from napari_mamamia.core.choices import Interpolation, TransformKind
 
 
 class Verdict(StrEnum):
-    """Outcome for a phase; only phases with a better fit are changed."""
+    """Outcome of the registration of a phase; only phases with a better fit are changed."""
 
     REFERENCE = "reference"
     BETTER = "better"
@@ -17,7 +17,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RegistrationSettings:
-    """Settings of a registration; all other parameters are fixed in `kinetics.registration.itk`.
+    """Settings of a registration; other parameters are constants in `kinetics.registration.itk`.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class RegistrationSettings:
 
     @property
     def name(self) -> str:
-        """The method as one line for the provenance."""
+        """The method as one line of text for the provenance."""
         how = "rigid"
         if self.transform is TransformKind.BSPLINE:
             how = f"rigid, then B-spline of {self.mesh_mm:g} mm"

@@ -1,5 +1,5 @@
 """The body of a phantom: torso, breasts, gland, vessels, lymph nodes, tumours.
 
-`shapes`, `points`, `texture` and `canvas` draw; `anatomy` places the organs; each tissue has a
-module.
+`geometry` and `canvas` draw, `anatomy` describes the body, breasts and chest, `torso` the organs
+and tumours, and `tissue` the properties of each tissue.
 """

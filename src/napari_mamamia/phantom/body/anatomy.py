@@ -23,7 +23,7 @@ _BREAST_REACH_MM: Final = 6.0
 
 @dataclass(frozen=True, slots=True)
 class Chest:
-    """The rib cage, an elliptic cylinder that leans to posterior towards the neck.
+    """The rib cage, an elliptic cylinder that tilts posteriorly towards the neck.
 
     `half_width_mm` and `half_depth_mm` are measured to the outside of the ribs. `centre_y_mm` is
     the position of the cylinder's axis, `fat_mm` the thickness of the fat between ribs and skin,
@@ -48,7 +48,7 @@ class Chest:
         return geometry.quadric((points.x_mm, y), radii)
 
     def muscle_mm(self, points: geometry.Points) -> geometry.Array:
-        """Return the thickness of muscle outside the ribs; it is largest at the pectoralis."""
+        """Return the thickness of muscle outside the ribs; it is thickest at the pectoralis."""
         aside = np.abs(points.x_mm)
         across = geometry.smoothstep(aside, 10, 28) * (1 - geometry.smoothstep(aside, 85, 125))
         thickness: geometry.Array = np.float32(2.5) + 8 * across * geometry.smoothstep(
@@ -72,7 +72,7 @@ class Breast:
 
     @property
     def outward(self) -> float:
-        """+1 for a right breast, -1 for a left breast."""
+        """Sign of the lateral direction along x: +1 for a right breast, -1 for a left breast."""
         return 1.0 if self.side == Side.RIGHT else -1.0
 
     @property
@@ -117,7 +117,7 @@ class Depths:
     uneven: geometry.Array
 
     def block(self, window: geometry.Window) -> "Depths":
-        """Return the distances of a block of the array."""
+        """Return the distances for a block of the array."""
         return Depths(
             self.skin[window], self.ribs[window], self.muscle[window], self.uneven[window]
         )
@@ -136,7 +136,7 @@ class Body:
         return next(breast for breast in self.breasts if breast.side == side)
 
     def depths(self, points: geometry.Points) -> Depths:
-        """Return the distances that determine where most tissues are drawn."""
+        """Return the distances to skin, ribs and chest muscle, by which most tissues are placed."""
         ribs = self.chest.ribs(points)
         skin = self.chest.ribs(points, self.chest.fat_mm)
         for breast in self.breasts:
@@ -148,7 +148,7 @@ class Body:
         return Depths(skin, ribs, ribs - self.chest.muscle_mm(points), uneven)
 
     def in_breast(self, breast: Breast, points: geometry.Points, depths: Depths) -> geometry.Array:
-        """Return the distance to the breast, from skin to chest muscle without the axilla."""
+        """Return the distance to the breast, which extends from skin to chest muscle."""
         reach = breast.distance(points) - np.float32(_BREAST_REACH_MM)
         region: geometry.Array = np.maximum(np.maximum(depths.skin, -depths.muscle), reach)
         return region

@@ -17,7 +17,7 @@ _ONE: Final = np.float32(1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """Factors by which the signal and the enhancement of a tissue deviate from their mean."""
+    """Factors by which a tissue's signal and enhancement deviate from their means."""
 
     brightness: Array | np.float32 = _ONE
     enhancement: Array | np.float32 = _ONE
@@ -25,7 +25,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Canvas:
-    """Signal and labels of one block.
+    """Signal and tissue labels of one block of voxels.
 
     `signal` is float32 (phase, z, y, x) without noise, for the phases listed in `phases`. `tissue`
     is the uint8 label map, and `points` holds the sampled positions. `curves` holds each tissue's
@@ -50,7 +50,7 @@ class Canvas:
         fat_left: Array,
         voxel_mm: float,
     ) -> "Canvas":
-        """Return a canvas that is filled with air."""
+        """Return a canvas filled with air."""
         signal = np.zeros((len(phases), *points.shape), np.float32)
         tissue = np.zeros(points.shape, np.uint8)
         fat_left = np.broadcast_to(fat_left, points.shape)
@@ -64,7 +64,7 @@ class Canvas:
         look: Look | None = None,
         curve: NDArray[np.float32] | None = None,
     ) -> None:
-        """Paint `tissue` over the block's `window`; `share` is the covered fraction, 0 to 1.
+        """Paint `tissue` inside `window` of the block; `share` is the covered fraction, 0 to 1.
 
         Labels change where the fraction is at least one half. `curve` replaces the curve of the
         tissue.

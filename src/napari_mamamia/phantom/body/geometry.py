@@ -19,7 +19,7 @@ Bounds = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
 """Bounds (low, high) in mm along right, anterior and superior."""
 
 Window = tuple[slice, slice, slice]
-"""Index that selects a block of a (z, y, x) array."""
+"""Index of a block in a (z, y, x) array."""
 BODY_BOUNDS_MM: Final[Bounds] = ((-210.0, 210.0), (-300.0, 190.0), (-200.0, 200.0))
 """Bounds of the texture fields of the whole body, in mm.
 
@@ -66,7 +66,7 @@ class Points:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Extents along (z, y, x)."""
+        """Numbers of points along (z, y, x)."""
         z, y, x = (self.along[world].size for world in self.axes)
         return (z, y, x)
 
@@ -86,7 +86,7 @@ class Points:
         return self._spread_axis(2)
 
     def moved(self, shift_mm: Sequence[float]) -> "Points":
-        """Return the sampling points for a patient who moved by `shift_mm`."""
+        """Return the sampling points for a patient who has moved by `shift_mm`."""
         x, y, z = (a - np.float32(s) for a, s in zip(self.along, shift_mm, strict=True))
         return Points((x, y, z), self.axes)
 
@@ -118,7 +118,7 @@ Array = NDArray[np.float32]
 
 
 def filled(distance_mm: Array, voxel_mm: float) -> Array:
-    """Return the fraction of a voxel inside a surface that passes at `distance_mm`, 0 to 1.
+    """Return the fraction (0 to 1) of a voxel that lies inside a surface at `distance_mm`.
 
     The direction of the surface is ignored: the voxel is treated as a cube of the same volume with
     the edge `voxel_mm`.
@@ -154,7 +154,7 @@ def smoothstep(value: Array, low: float, high: float) -> Array:
 def ellipsoid(
     points: Points, centre_mm: tuple[float, float, float], radii_mm: tuple[float, float, float]
 ) -> Array:
-    """Return the distance to an ellipsoid along the patient's axes (right, anterior, superior).
+    """Return the distance to an ellipsoid whose axes are the patient's (right, anterior, superior).
 
     Parameters
     ----------

@@ -66,10 +66,10 @@ _VESSELS_PER_BREAST: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class _Organ:
-    """An ellipsoid: its centre (right, anterior of the ribs' front, superior) and its radii, in mm.
+    """An ellipsoidal organ: its centre (right, anterior of the ribs, superior) and radii, in mm.
 
-    `wall_mm` is its smallest distance to the outside of the ribs, `lowest_mm` the position of its
-    lower end.
+    The anterior position is measured from the front of the ribs. `wall_mm` is the smallest distance
+    from the organ to the outside of the ribs, `lowest_mm` the position of its lower end.
     """
 
     tissue: Tissue
@@ -122,7 +122,7 @@ def paint_torso(canvas: Canvas, body: Body, depths: Depths) -> None:
 
 
 def _make_ribs(points: Points, ribs: Array, voxel_mm: float) -> Array:
-    """Return the fraction of marrow at each point: slanting ribs and the sternum."""
+    """Return the fraction of bone marrow at each point, for the slanting ribs and the sternum."""
     aside = np.abs(points.x_mm)
     slant = (points.z_mm + np.float32(0.45) * aside) * np.float32(2 * np.pi / _RIB_PITCH_MM)
     between = np.float32(-5.0) * np.cos(slant)
@@ -204,7 +204,7 @@ class Parenchyma:
         return share
 
     def grain(self, points: Points) -> Grain:
-        """Return the structures that shape the tissue at every point of a block."""
+        """Return the tissue texture at every point of a block."""
         return Grain(self.coarse.at(points), self.middle.at(points), self.fine.at(points))
 
     def enhancement(self, points: Points) -> Array:
@@ -348,7 +348,7 @@ class Tumour:
 
 
 def grow_tumours(spec: PhantomSpec, body: Body, parenchyma: Parenchyma) -> tuple[Tumour, ...]:
-    """Return the tumours of `spec`, each inside its breast and apart from the others.
+    """Return the tumours of `spec`, each inside its breast and separate from the others.
 
     Parameters
     ----------
@@ -462,12 +462,12 @@ class Tube:
         return (x, y, z)
 
     def pieces(self) -> Iterator["Tube"]:
-        """Yield each straight segment as a vessel."""
+        """Yield each straight segment of the vessel as a vessel of its own."""
         for k in range(len(self.path_mm) - 1):
             yield Tube(self.path_mm[k : k + 2], self.radius_mm[k : k + 2])
 
     def distance(self, points: Points) -> tuple[Array, float]:
-        """Return the distance to the first straight segment and the segment's mean radius, mm."""
+        """Return the distance to the first straight segment and its mean radius, in mm."""
         start, end = self.path_mm[:2].astype(np.float32)
         axis = end - start
         offsets = (points.x_mm - start[0], points.y_mm - start[1], points.z_mm - start[2])

@@ -23,6 +23,8 @@ from napari_mamamia.services.kinetics.injection import vessel_arrival_s
 _SEPARATOR: Final = " "
 # This character keeps a number and its unit on one line.
 _NBSP: Final = "\u00a0"
+_Chosen = tuple[int | None, float | None, float | None]
+"""A chosen phase with its time and its distance to the target, in s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +227,9 @@ def phases_text(choice: PhaseChoice, n_before: int = 1) -> str:
     >>> phases_text(choice).replace(_NBSP, " ")
     'early post 2 (183 s, +33 s from 150 s), late post 4 (427 s, −23 s from 450 s) · UCSF-FTV'
     """
-    early = _describe_phase(
-        choice.early, choice.early_s, choice.early_gap_s, EARLY_TARGET_S, n_before
-    )
-    late = _describe_phase(
-        choice.late_taken, choice.late_s, choice.late_gap_s, LATE_TARGET_S, n_before
-    )
-    return f"early {early}, late {late} · {choice.timing}"
+    early = (choice.early, choice.early_s, choice.early_gap_s)
+    late = (choice.late_taken, choice.late_s, choice.late_gap_s)
+    return _describe_phases(early, late, n_before, choice.timing)
 
 
 def phases_of_row(row: KineticRow) -> str:
@@ -239,21 +237,15 @@ def phases_of_row(row: KineticRow) -> str:
     if math.isnan(row.early_phase):
         return ""
     n_before = _make_integer(row.phases_before) or 1
-    early = _describe_phase(
-        _make_integer(row.early_phase),
-        _replace_nan(row.early_s),
-        row.early_gap_s,
-        EARLY_TARGET_S,
-        n_before,
-    )
-    late = _describe_phase(
-        _make_integer(row.late_phase),
-        _replace_nan(row.late_s),
-        row.late_gap_s,
-        LATE_TARGET_S,
-        n_before,
-    )
-    return f"early {early}, late {late} · {row.timing}"
+    early = (_make_integer(row.early_phase), _replace_nan(row.early_s), row.early_gap_s)
+    late = (_make_integer(row.late_phase), _replace_nan(row.late_s), row.late_gap_s)
+    return _describe_phases(early, late, n_before, row.timing)
+
+
+def _describe_phases(early: _Chosen, late: _Chosen, n_before: int, timing: object) -> str:
+    early_text = _describe_phase(*early, EARLY_TARGET_S, n_before)
+    late_text = _describe_phase(*late, LATE_TARGET_S, n_before)
+    return f"early {early_text}, late {late_text} · {timing}"
 
 
 def timing_text(case: Case, rule: TimingRule | None = None) -> tuple[str, str]:

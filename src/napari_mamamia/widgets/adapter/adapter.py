@@ -19,11 +19,9 @@ from qtpy.QtWidgets import QLabel, QMainWindow, QWidget
 
 from napari_mamamia.widgets.adapter.drawing import (
     guard_canvas,
-    read_shaders_once,
     split_drawing,
 )
 from napari_mamamia.widgets.adapter.patches import is_on, patch
-from napari_mamamia.widgets.adapter.stepping import follow_lightly
 from napari_mamamia.widgets.adapter.writing import draw_writing_once
 
 _WAYS_OUT: Final = (
@@ -213,10 +211,8 @@ class _View(QtViewer):
 
 def tend_canvas(view: Any) -> None:
     """Apply the canvas patches to a `QtViewer`."""
-    read_shaders_once()
     guard_canvas(view)
     split_drawing(view)
-    follow_lightly(view)
     spare_empty_depth(view)
 
 

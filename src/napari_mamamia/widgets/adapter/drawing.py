@@ -7,8 +7,7 @@ draws as usual.
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import cache, partial, partialmethod
-from importlib import import_module
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 from weakref import ref
@@ -209,33 +208,6 @@ def make_visual(view: Any, layer: Layer) -> None:
         from napari._vispy.utils.visual import create_vispy_layer
 
         visuals[layer] = create_vispy_layer(layer, font_info=view.canvas.font_info())
-
-
-@patch
-@cache
-def read_shaders_once() -> None:
-    """Let vispy parse the variables of identical shaders once instead of once per program.
-
-    The programs of a window use only a few distinct shaders, and parsing a shader blocks the GUI
-    thread for a few ms (vispy 0.17, `vispy/gloo/program.py`, ``_parse_variables_from_code``).
-    """
-    with suppress(ImportError, AttributeError):
-        kind: Any = import_module("vispy.gloo.program").Program
-        real = kind._parse_variables_from_code
-        kind._process_pending_variables  # noqa: B018 - without it all stays as vispy does it
-        kind._parse_variables_from_code = partialmethod(_take_variables, real, {})
-
-
-def _take_variables(
-    program: Any, real: Callable[..., None], known: dict[Any, Any], update_variables: bool = True
-) -> None:
-    texts = tuple(shader.code for shader in program._shaders)
-    if texts not in known:
-        real(program, update_variables=False)
-        known[texts] = dict(program._code_variables)
-    program._code_variables = dict(known[texts])
-    if update_variables:
-        program._process_pending_variables()
 
 
 def _add_layer(view_ref: Any, add: Callable[[Any, Layer], None], layer: Layer) -> None:

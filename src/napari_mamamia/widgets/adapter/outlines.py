@@ -22,7 +22,6 @@ from napari.layers import Labels, Layer
 
 from napari_mamamia.annotations.outline_field import CHANNELS, LEVEL, find_outline_field
 from napari_mamamia.widgets.adapter.patches import patch
-from napari_mamamia.widgets.adapter.stepping import place_once
 
 _PLANE: Final = 2
 _PAINTING_MODES: Final = frozenset({"paint", "erase", "fill", "polygon"})
@@ -95,7 +94,6 @@ def draw_smooth_outlines(view: Any, look_of: Callable[[Layer], LineStyle | None]
     if add is not None and is_known:
         canvas.add_layer_visual_mapping = partial(_add_visual, ref(canvas), add, look_of)
         for layer, visual in canvas.layer_to_visual.items():
-            place_once(visual)
             _give_line(canvas, look_of, layer, visual)
 
 
@@ -109,7 +107,6 @@ def _add_visual(
     canvas = canvas_ref()
     if canvas is not None:
         add(canvas, layer, visual)
-        place_once(visual)
         _give_line(canvas, look_of, layer, visual)
 
 

@@ -36,8 +36,6 @@ PATCHES: Final[Mapping[str, str]] = MappingProxyType(
         "draw_writing_once": "a step is a third faster",
         "step_lightly": "a step with three masks is 3 ms faster, with one slicing instead of two",
         "keep_lightly": "a step with three masks is 5 ms faster",
-        "follow_lightly": "a step of 12 ms is 1 ms faster",
-        "place_once": "a step of 12 ms is 1.5 ms faster, without a transform per slice",
         "sliced_once": "several changes cause only one slicing",
         "measured_once": "each new or moved layer is 3 to 8 ms faster",
         "sliced_later": "each new layer is 15 to 30 ms faster",
@@ -47,7 +45,6 @@ PATCHES: Final[Mapping[str, str]] = MappingProxyType(
         "late_drawing": "each new mask is 20 to 30 ms faster",
         "late_controls": "each new layer is 40 to 90 ms faster",
         "insert_unchosen": "controls and cursor are not switched twice per new layer",
-        "read_shaders_once": "each shader program is a few ms faster",
     }
 )
 """Benefit of each patch, by the patch's name."""

@@ -71,9 +71,11 @@ def fit_slider_texts(view: Any) -> None:
         font = QFont(sliders.font())
         font.setPointSize(points)
         metrics = QFontMetrics(font)
-        sliders.setFont(
-            font
-        )  # The fields inherit this font, and napari measures the names with it.
+        sliders.setFont(font)  # napari measures the names with it.
+        for slider in sliders.slider_widgets:
+            # A slider that was added after this font was set does not inherit it.
+            slider.axis_label.setFont(font)
+            slider.curslice_label.setFont(font)
         high = f"min-height: {metrics.height()}px; max-height: {metrics.height()}px;"
         rules = f"QtDimSliderWidget > QLineEdit {{ {high} }}" if points > _USUAL_POINTS else ""
         if sliders.styleSheet() != rules:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from weakref import proxy, ref
 
 import numpy as np
-from napari.layers import Image, Labels, Layer
+from napari.layers import Layer
 
 from napari_mamamia.widgets.adapter.patches import patch
 
@@ -210,82 +210,3 @@ def _look_if_new(
         return
     real(layer, scale_factor, corner_pixels_displayed, shape_threshold)
     last[:] = [size, key]
-
-
-@patch
-def follow_lightly(view: Any) -> None:
-    """Let a `QtViewer` recompute visible parts only after changes.
-
-    napari computes the corners of the canvas for each frame, which takes a tenth of the time of a
-    step (napari 0.9.2, `napari/_vispy/canvas.py`, ``on_draw``).
-    """
-    canvas: Any = getattr(view, "canvas", None)
-    names = ("_needs_overlay_position_update", "_needs_world_units_update", "_current_viewbox_size")
-    draw = getattr(type(canvas), "on_draw", None)
-    if draw is not None and all(hasattr(canvas, name) for name in names):
-        canvas.on_draw = partial(_follow_frame, ref(canvas), draw, [])
-
-
-def _follow_frame(
-    canvas_ref: Any, real: Callable[..., None], last: list[Any], event: object = None
-) -> None:
-    canvas = canvas_ref()
-    if canvas is None:
-        return
-    is_due = canvas._needs_overlay_position_update or canvas._needs_world_units_update
-    is_plain = canvas.viewer.dims.ndisplay == 2 and not canvas.viewer.canvas.grid.enabled
-    if is_due or not is_plain or any("_update_draw" not in vars(x) for x in canvas.viewer.layers):
-        last[:] = []
-        real(canvas, event)
-        return
-    canvas.camera.on_draw(event)
-    if _read_frame(canvas) != last:
-        real(canvas, event)
-        last[:] = _read_frame(canvas)
-
-
-def _read_frame(canvas: Any) -> list[Any]:
-    viewer = canvas.viewer
-    camera = viewer.scene.camera
-    looks = (camera.zoom, camera.center, camera.angles, camera.orientation)
-    lies = [(_Same(x.extent), x._slice_input.displayed) for x in viewer.layers]
-    return [looks, tuple(canvas._current_viewbox_size), viewer.dims.displayed, lies]
-
-
-class _Same:
-    """Wrapper that is equal only to a wrapper of the same object, and keeps the object alive."""
-
-    def __init__(self, kept: object) -> None:
-        self._kept = kept
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other._kept is self._kept
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-@patch
-def place_once(visual: Any) -> None:
-    """Let a layer's visual compute its transform only after a change, not for each slice.
-
-    Source: napari 0.9.2, `napari/_vispy/layers/base.py`, ``_on_matrix_change``.
-    """
-    real = getattr(type(visual), "_on_matrix_change", None)
-    if real is not None and type(getattr(visual, "layer", None)) in (Image, Labels):
-        visual._on_matrix_change = partial(_place_if_new, ref(visual), real, [])
-
-
-def _place_if_new(
-    visual_ref: Any, real: Callable[..., None], last: list[Any], _event: object = None
-) -> None:
-    visual = visual_ref()
-    if visual is None:
-        return
-    layer, node = visual.layer, visual.node
-    scale = tuple(getattr(visual, "_world_to_layer_units_scale", ()))
-    key = (layer._slice_input.displayed, scale, [id(child) for child in node.children])
-    is_known = last and last[0] is layer.extent and last[1] is node and last[2] == key
-    if is_known and not layer.multiscale:
-        return
-    real(visual)
-    last[:] = [layer.extent, node, key]

@@ -11,7 +11,9 @@ from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 
 BOTTOM_NAME: Final = "MAMA-MIA results"
 _HALF: Final = 0.5
-_OF_LIST: Final = 0.45
+_LEAST_OF_LIST: Final = 0.45
+_MOST_OF_LIST: Final = 0.6
+"""Fractions of the window's width for the results next to the work list (our choice)."""
 
 
 class BottomDock:
@@ -42,6 +44,8 @@ class BottomDock:
         self._turns = EventLoopSteps(panel)
         self._is_list = False
         self._own_height = 0
+        self.list_width: Callable[[], int] = lambda: 0
+        """Returns the width in pixels that the pages next to the results need."""
 
     def prepare(self) -> None:
         """Create the hidden dock before it is needed."""
@@ -80,7 +84,22 @@ class BottomDock:
     @property
     def share_left(self) -> float:
         """The fraction of the window's width that remains for the results next to the work list."""
-        return 1 - _OF_LIST
+        dock = self._find_dock()
+        if dock is None:
+            return 1 - _LEAST_OF_LIST
+        return 1 - self._find_width(dock) / max(int(dock.window().width()), 1)
+
+    def follow_width(self) -> None:
+        """Give the results next to the work list their part of the window's current width."""
+        dock = self._find_dock()
+        if dock is not None and dock.isVisible() and self._is_list:
+            dock.setMinimumWidth(self._find_width(dock))
+
+    def _find_width(self, dock: QDockWidget) -> int:
+        """Return what the work list leaves of the window's width, within two limits."""
+        window = int(dock.window().width())
+        most = min(round(_MOST_OF_LIST * window), window - self.list_width())
+        return max(round(_LEAST_OF_LIST * window), most)
 
     def follow_list(self, is_list: bool) -> None:
         """Hide the dock while the work list fills the image area, and show it again afterwards.
@@ -115,7 +134,7 @@ class BottomDock:
         if dock is not None:
             dock.show()
             if self._is_list:  # Otherwise Qt gives the dock hardly any width, and ignores requests.
-                dock.setMinimumWidth(round(_OF_LIST * dock.window().width()))
+                dock.setMinimumWidth(self._find_width(dock))
 
     def _find_window(self) -> Any | None:
         return getattr(self._viewer, "window", None)

@@ -141,9 +141,9 @@ class Session(QObject):
         """The position of the open case in the list, such as "3 / 12", or "" if not in the list.
 
         The number is the same if the case is opened from results, which order the queue
-        differently.
+        differently. A study has its own order, so its cases have no position.
         """
-        if self.listed_id not in self._listed:
+        if self.study or self.listed_id not in self._listed:
             return ""
         return f"{self._listed.index(self.listed_id) + 1} / {len(self._listed)}"
 

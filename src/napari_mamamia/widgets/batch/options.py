@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtWidgets import QLabel, QToolButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QLabel, QToolButton, QWidget
 
 from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.errors import MissingExtraError
@@ -17,6 +17,7 @@ from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import Place
 from napari_mamamia.widgets.controls.controls import (
     column,
+    fill_column,
     label,
     row_name,
     set_level,
@@ -207,11 +208,7 @@ class BatchOptions(QWidget):
         rows = list(self.form.rows.values())
         rows.insert(list(self.form.rows).index("limit_s"), self.place_note)
         self.body = column(*rows)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self.more)
-        layout.addWidget(self.body)
+        fill_column(self, self.more, self.body, spacing=4)
         self.fields["where"].currentIndexChanged.connect(lambda _at: self._follow_place())
         self._follow_place()
         self.body.hide()

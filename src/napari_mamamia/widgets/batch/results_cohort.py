@@ -13,13 +13,13 @@ from qtpy.QtWidgets import (
     QSizePolicy,
     QSplitter,
     QTextBrowser,
-    QVBoxLayout,
     QWidget,
 )
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.scoring.report.text import ReportTable
-from napari_mamamia.widgets.controls.controls import button, named, row
+from napari_mamamia.widgets.controls.controls import button, fill_column, named, row
+from napari_mamamia.widgets.controls.fields import combo_box
 
 _LEAST_FIGURE: Final = 240
 _SHARES: Final = (300, 200)
@@ -52,7 +52,7 @@ class CohortTab(QWidget):
         self.page.setWordWrapMode(
             QTextOption.WrapMode.WordWrap
         )  # Without this, Qt breaks lines inside numbers.
-        self.figure: QComboBox = named(QComboBox(), "cohort_figure", tr("Figure to show."))
+        self.figure = combo_box("cohort_figure", tr("Figure to show."))
         self.figure.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.figure.setSizeAdjustPolicy(policy)
@@ -106,18 +106,13 @@ class CohortTab(QWidget):
 
     def _lay_out(self) -> None:
         side = QWidget()
-        right = QVBoxLayout(side)
-        right.setContentsMargins(0, 0, 0, 0)
-        right.addWidget(row(self.figure, self.report))
-        right.addWidget(self.picture, stretch=1)
+        fill_column(side, row(self.figure, self.report), (self.picture, 1))
         self.parts = QSplitter(Qt.Orientation.Horizontal)
         self.parts.addWidget(self.page)
         self.parts.addWidget(side)
         for at, share in enumerate(_SHARES):
             self.parts.setStretchFactor(at, share)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 4, 0, 0)
-        layout.addWidget(self.parts)
+        fill_column(self, self.parts, margins=(0, 4, 0, 0))
 
     def _draw_figure(self) -> None:
         index = self.figure.currentIndex()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from qtpy.QtCore import Qt, QTimer, Signal
 from qtpy.QtGui import QFontDatabase
-from qtpy.QtWidgets import QComboBox, QDialog, QFrame, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QDialog, QFrame, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.layout_choice import LayoutPreview
@@ -17,6 +17,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     set_primary,
 )
+from napari_mamamia.widgets.controls.fields import combo_box
 
 _WIDTH, _HEIGHT = 760, 560
 _PAUSE_MS = 300
@@ -56,9 +57,7 @@ class LayoutDialog(QDialog):
         self.setObjectName("layout_dialog")
         self.setWindowTitle(tr("Describe this folder"))
         self.resize(_WIDTH, _HEIGHT)
-        self.candidates: QComboBox = named(
-            QComboBox(), "layout_candidates", tr("Known layouts that fit this folder.")
-        )
+        self.candidates = combo_box("layout_candidates", tr("Known layouts that fit this folder."))
         self.candidates.addItems(candidates)
         self.candidates.textActivated.connect(lambda name: self.text.setPlainText(text_of(name)))
         self.text: QPlainTextEdit = named(

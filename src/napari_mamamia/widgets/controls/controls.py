@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 from qtpy.QtCore import QSize, Qt
 from qtpy.QtGui import QColor, QIcon, QPainter, QPixmap
@@ -38,6 +38,9 @@ from napari_mamamia.widgets.controls.targets import ROW_PADDING, ChoiceRows, Sig
 from napari_mamamia.widgets.controls.wrapped import WrappedLabel
 
 _SPACE = 6
+_NO_MARGINS = (0, 0, 0, 0)
+Part: TypeAlias = QWidget | int | tuple[QWidget, int]
+Margins: TypeAlias = tuple[int, int, int, int] | None
 _CALLED = "called"
 """Property of a control that has its own accessible name for screen readers."""
 MOST_LETTERS = 44
@@ -97,11 +100,7 @@ class FormFold(QWidget):
         self.said = label(f"{name}_said", tip=tip)
         set_level(self.said, "hint")
         self._body = column(*parts)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
-        for widget in (self.head, self.said, self._body):
-            layout.addWidget(widget)
+        fill_column(self, self.head, self.said, self._body, spacing=2)
         self.is_open = True
         self.unfold(False)
 
@@ -199,7 +198,9 @@ def row(*widgets: QWidget | int) -> QWidget:
     for before, field in pairwise(widgets):
         if isinstance(before, QLabel) and isinstance(field, _FIELDS):
             call_by(field, before.text())
-    return _make_box(QHBoxLayout(), widgets)
+    holder = QWidget()
+    fill_row(holder, *widgets, spacing=_SPACE)
+    return holder
 
 
 def call_by(control: QWidget, text: str) -> None:
@@ -226,7 +227,39 @@ def refresh_accessible_text(widget: QWidget) -> None:
 
 def column(*widgets: QWidget | int) -> QWidget:
     """Return a column of widgets; an integer is a stretch."""
-    return _make_box(QVBoxLayout(), widgets)
+    holder = QWidget()
+    fill_column(holder, *widgets, spacing=_SPACE)
+    return holder
+
+
+def fill_row(
+    holder: QWidget,
+    *parts: Part,
+    margins: Margins = _NO_MARGINS,
+    spacing: int | None = None,
+) -> None:
+    """Arrange widgets side by side in a holder; the arguments are as in `fill_column`."""
+    _fill(QHBoxLayout(holder), parts, margins, spacing)
+
+
+def fill_column(
+    holder: QWidget,
+    *parts: Part,
+    margins: Margins = _NO_MARGINS,
+    spacing: int | None = None,
+) -> None:
+    """Arrange widgets below each other in a holder.
+
+    Parameters
+    ----------
+    holder
+        The widget that gets the layout.
+    parts
+        Widgets; an integer is a stretch, and a pair is a widget with its stretch.
+    margins, spacing
+        Pixels around and between the widgets; None for the margins and spacing of the style.
+    """
+    _fill(QVBoxLayout(holder), parts, margins, spacing)
 
 
 class Fold(QWidget):
@@ -246,11 +279,7 @@ class Fold(QWidget):
         self.line = tool_button(name, text, tip, self.toggle)
         self.line.setArrowType(Qt.ArrowType.RightArrow)
         self.line.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
-        layout.addWidget(self.line)
-        layout.addWidget(content)
+        fill_column(self, self.line, content, spacing=2)
         content.hide()
 
     def toggle(self) -> None:
@@ -413,14 +442,17 @@ def _set_property(widget: QWidget, name: str, value: object) -> None:
         widget.style().polish(widget)
 
 
-def _make_box(layout: QHBoxLayout | QVBoxLayout, widgets: tuple[QWidget | int, ...]) -> QWidget:
-    holder = QWidget()
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(_SPACE)
-    for widget in widgets:
-        if isinstance(widget, int):
-            layout.addStretch(widget)
+def _fill(
+    layout: QHBoxLayout | QVBoxLayout, parts: Iterable[Part], margins: Margins, spacing: int | None
+) -> None:
+    if margins is not None:
+        layout.setContentsMargins(*margins)
+    if spacing is not None:
+        layout.setSpacing(spacing)
+    for part in parts:
+        if isinstance(part, int):
+            layout.addStretch(part)
+        elif isinstance(part, tuple):
+            layout.addWidget(*part)
         else:
-            layout.addWidget(widget)
-    holder.setLayout(layout)
-    return holder
+            layout.addWidget(part)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from qtpy.QtCore import QObject, Qt, Signal
-from qtpy.QtWidgets import QComboBox, QFileDialog, QLineEdit, QSpinBox, QWidget
+from qtpy.QtWidgets import QFileDialog, QLineEdit, QSpinBox, QWidget
 
-from napari_mamamia.widgets.controls.controls import named, row, row_name, tool_button
+from napari_mamamia.widgets.controls.controls import row, row_name, tool_button
+from napari_mamamia.widgets.controls.fields import checkbox, combo_box, line_edit, spin_box
 from napari_mamamia.widgets.controls.targets import CheckBox
 
 _OPTION: Final = "option"
@@ -112,7 +113,7 @@ class Form(QObject, Generic[Settings]):
 
     def _make_field(self, shown: Option, default: Any) -> Any:
         if shown.choices:
-            combo: QComboBox = named(QComboBox(), shown.name, shown.tip)
+            combo = combo_box(shown.name, shown.tip)
             for k, (value, text, tip) in enumerate(shown.choices):
                 combo.addItem(text, value)
                 combo.setItemData(k, tip or None, Qt.ItemDataRole.ToolTipRole)
@@ -120,21 +121,17 @@ class Form(QObject, Generic[Settings]):
             combo.currentIndexChanged.connect(lambda _at: self.changed.emit())
             return combo
         if isinstance(default, bool):
-            box: CheckBox = named(CheckBox(shown.text), shown.name, shown.tip)
-            box.setChecked(default)
-            box.toggled.connect(lambda _on: self.changed.emit())
-            return box
+            return checkbox(
+                *(shown.name, shown.text, shown.tip),
+                is_on=default,
+                on_toggle=lambda _on: self.changed.emit(),
+            )
         if isinstance(default, int):
-            number: QSpinBox = named(QSpinBox(), shown.name, shown.tip)
-            number.setRange(*shown.bounds)
-            number.setGroupSeparatorShown(False)
-            number.setSuffix(shown.unit)
+            number = spin_box(shown.name, shown.tip, shown.bounds, value=default, unit=shown.unit)
             number.setSpecialValueText(shown.lowest)
-            number.setValue(default)
             number.valueChanged.connect(lambda _number: self.changed.emit())
             return number
-        line: QLineEdit = named(QLineEdit(default or ""), shown.name, shown.tip)
-        line.setPlaceholderText(shown.placeholder)
+        line = line_edit(shown.name, shown.tip, shown.placeholder, text=default or "")
         line.textChanged.connect(lambda text: line.setToolTip(f"{shown.tip}\n{text}".strip()))
         line.textChanged.connect(lambda _text: self.changed.emit())
         return line

@@ -4,7 +4,7 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.controls.controls import button, column, label
+from napari_mamamia.widgets.controls.controls import button, column, fill_column, label
 from napari_mamamia.widgets.controls.page_area import ALL, PageArea
 
 
@@ -32,12 +32,7 @@ class Page(QWidget):
         self._content = QWidget()
         self.body = QVBoxLayout(self._content)
         self.body.setContentsMargins(0, 0, 0, 0)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.missing)
-        layout.addWidget(self.to_cases)
-        layout.addWidget(self._content, stretch=ALL)
-        layout.addStretch(1)
+        fill_column(self, self.missing, self.to_cases, (self._content, ALL), 1)
         self.need(tr("Open a case first."))
 
     def need(self, what: str) -> None:

@@ -5,18 +5,22 @@ from typing import Final
 
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import (
-    QComboBox,
     QFileDialog,
-    QLineEdit,
-    QVBoxLayout,
     QWidget,
 )
 
 from napari_mamamia.core.choices import Dates
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.dicom.check import IdState
-from napari_mamamia.widgets.controls.controls import button, label, named, row, row_name, set_level
-from napari_mamamia.widgets.controls.targets import CheckBox
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    fill_column,
+    label,
+    row,
+    row_name,
+    set_level,
+)
+from napari_mamamia.widgets.controls.fields import checkbox, combo_box, line_edit
 
 _NAMES: Final = (tr("Case id"), tr("Into"), tr("Dates"))
 _DATES: Final = (
@@ -46,25 +50,24 @@ class ImportForm(QWidget):
         super().__init__()
         self.setObjectName("import_form")
         self._own_target = False
-        self.case_id: QLineEdit = named(
-            QLineEdit(), "import_id", tr("Id of the case; it must not identify the patient.")
+        self.case_id = line_edit(
+            "import_id",
+            tr("Id of the case; it must not identify the patient."),
+            tr("id of the case"),
         )
-        self.case_id.setPlaceholderText(tr("id of the case"))
         self.case_id.textEdited.connect(lambda text: self.id_edited.emit(text.strip()))
         self.id_state = label("import_id_state", tip=tr("The problem of this id."))
-        self.replace: CheckBox = named(
-            CheckBox(tr("replace the existing case")),
+        self.replace = checkbox(
             "import_replace",
+            tr("replace the existing case"),
             tr(
                 "Overwrites the images, times and patient file of the case, but keeps the masks in "
                 "your workspace."
             ),
+            on_toggle=lambda _on: self.changed.emit(),
         )
-        self.replace.toggled.connect(lambda _on: self.changed.emit())
-        self.target: QLineEdit = named(
-            QLineEdit(),
-            "import_target",
-            tr("The data set in the MAMA-MIA layout to which the case is added."),
+        self.target = line_edit(
+            "import_target", tr("The data set in the MAMA-MIA layout to which the case is added.")
         )
         self.target.textEdited.connect(self._take_own_target)
         self.target.textChanged.connect(lambda _text: self.changed.emit())
@@ -72,18 +75,14 @@ class ImportForm(QWidget):
             "import_target_browse", "…", tr("Chooses another data set."), self._browse_folder
         )
         self.target_state = label("import_target_state", tip=tr("The problem of this folder."))
-        self.dates: QComboBox = named(
-            QComboBox(), "import_dates", tr("What to do with the date of the exam.")
-        )
+        self.dates = combo_box("import_dates", tr("What to do with the date of the exam."))
         for value, text, _tip in _DATES:
             self.dates.addItem(text, value)
         self.dates.currentIndexChanged.connect(lambda at: self.dates.setToolTip(_DATES[at][2]))
         self.kept = label("import_kept", tip=tr("Header information that the case keeps."))
         set_level(self.kept, "hint")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        for part in (
+        fill_column(
+            self,
             _make_line(tr("Case id"), self.case_id),
             self.id_state,
             self.replace,
@@ -91,8 +90,8 @@ class ImportForm(QWidget):
             self.target_state,
             _make_line(tr("Dates"), self.dates),
             self.kept,
-        ):
-            layout.addWidget(part)
+            spacing=4,
+        )
         self.show_check("", IdState(), any_is_there=False)
 
     @property

@@ -56,8 +56,9 @@ class Docking(WindowPart):
     """The docking of the panel in its window.
 
     The signal `shown` reports that the panel became visible, `hidden` that its controls were
-    hidden, `closed` that the panel was closed, and `window_came` that the user returned to the
-    window. `fitting` is emitted once, before the window is moved into its screen.
+    hidden, `closed` that the panel was closed, `window_came` that the user returned to the window,
+    and `window_resized` that the window has a new size. `fitting` is emitted once,
+    before the window is moved into its screen.
 
     Parameters
     ----------
@@ -86,6 +87,7 @@ class Docking(WindowPart):
     hidden = Signal()
     closed = Signal()
     window_came = Signal()
+    window_resized = Signal()
     fitting = Signal()
 
     def __init__(
@@ -112,6 +114,7 @@ class Docking(WindowPart):
         self._size_settled = QTimer(self)
         self._size_settled.setSingleShot(True)
         self._size_settled.timeout.connect(self._report_size)
+        self._size_settled.timeout.connect(self.window_resized)
         self._notifier.said.connect(self._note_said)
         # Between two docks the panel briefly has no parent, which only later can be distinguished
         # from removal.

@@ -22,13 +22,7 @@ from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.features import import_window_parts
 from napari_mamamia.core.program.garbage import uncollected
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.adapter.adapter import (
-    add_noted_dock,
-    bare,
-    current_viewer,
-    keep_when_closed,
-    main_view,
-)
+from napari_mamamia.widgets.adapter import adapter
 from napari_mamamia.widgets.base.notify import Failed, Finished, Outcome, outcome_of
 from napari_mamamia.widgets.controls.call_later import call_later
 
@@ -52,7 +46,7 @@ _NOT_MADE: Final = tr(
     "details are in napari's log"
 )
 _NO_WINDOW: Final = tr(
-    "expected napari's window for the panel of MAMA-MIA, but there is none: open a window, for "
+    "expected an open napari window for the MAMA-MIA panel, but found none: open one, for "
     "example with mamamia view, and choose the menu entry there"
 )
 _log = logging.getLogger(__name__)
@@ -60,11 +54,11 @@ _log = logging.getLogger(__name__)
 
 def guest_for_menu(page: str, use: "Use | None" = None) -> QWidget:
     """Show the current viewer's panel on a page; return a placeholder widget for napari."""
-    viewer = current_viewer()
+    viewer = adapter.current_viewer()
     show_later(viewer, page, use)
     guest = QWidget()
     guest.setObjectName("mamamia_guest")
-    call_later(main_view(viewer), lambda: _send_away(viewer, guest))
+    call_later(adapter.main_view(viewer), lambda: _send_away(viewer, guest))
     return guest
 
 
@@ -78,10 +72,10 @@ def show_later(viewer: Any, page: str, use: "Use | None" = None) -> None:
     MamamiaError
         If there is no window, because there is no viewer or only a model.
     """
-    view = None if viewer is None else main_view(bare(viewer))
+    view = None if viewer is None else adapter.main_view(adapter.bare(viewer))
     if view is None:
         raise MamamiaError(_NO_WINDOW)
-    viewer, window, request = bare(viewer), view.window(), PageRequest(page, use)
+    viewer, window, request = adapter.bare(viewer), view.window(), PageRequest(page, use)
     waiting = window.findChild(WaitingPanel)
     if waiting is not None:
         waiting.ask(request)
@@ -203,8 +197,8 @@ class WaitingPanel(QWidget):
 
     def _show_words(self) -> None:
         if self._home is None:
-            self._home = add_noted_dock(self._viewer.window, self, DOCK_NAME)
-            keep_when_closed(self._home, self._take_back)
+            self._home = adapter.add_noted_dock(self._viewer.window, self, DOCK_NAME)
+            adapter.keep_when_closed(self._home, self._take_back)
             if self._panel is not None:
                 self._panel.setParent(self._home)
         self.show()
@@ -239,7 +233,7 @@ class WaitingPanel(QWidget):
     def _leave_dock(self) -> None:
         self._asked.clear()
         self._home = None
-        view = main_view(self._viewer)
+        view = adapter.main_view(self._viewer)
         if self._panel is not None and view is not None:
             for widget in (self._panel, self):
                 widget.setParent(view.window())

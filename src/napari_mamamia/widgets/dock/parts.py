@@ -2,17 +2,27 @@
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, TypeVar, cast
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
 
+from qtpy.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from qtpy.QtGui import QGuiApplication
 from qtpy.QtWidgets import QWidget
 
-from napari_mamamia.core.features import RESULTS, load_attribute
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.features import RESULTS, find_opener, load_attribute
+from napari_mamamia.core.texts import tr
+from napari_mamamia.io.files.sources import LayoutKind
+from napari_mamamia.services.case.sources import SourceKind
+from napari_mamamia.widgets.adapter.adapter import main_view
+from napari_mamamia.widgets.base.blinding import NOTHING_ELSE
 from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.base.event_log import EventLog
 from napari_mamamia.widgets.base.event_loop import IdleCollection
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.notify import Notifier
+from napari_mamamia.widgets.base.layers import Role, tag_of
+from napari_mamamia.widgets.base.notify import Notifier, plain_text
 from napari_mamamia.widgets.base.pages import find_page, list_pages
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
@@ -24,12 +34,11 @@ from napari_mamamia.widgets.cases.describing import LayoutQuestion
 from napari_mamamia.widgets.cases.flow import CasesFlow
 from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.cases.page import CasesPage
+from napari_mamamia.widgets.controls.drops import dropped_paths
 from napari_mamamia.widgets.dicom.flow import ImportFlow
 from napari_mamamia.widgets.dicom.page import ImportPage
 from napari_mamamia.widgets.dock.blind import BlindFlow
-from napari_mamamia.widgets.dock.dropping import Dropping
 from napari_mamamia.widgets.dock.header_flow import HeaderFlow, Jumping
-from napari_mamamia.widgets.dock.layer_watch import LayerWatch
 from napari_mamamia.widgets.dock.results_flow import KineticsParts, ResultsFlow
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 from napari_mamamia.widgets.dock.steps import PAGES, Steps
@@ -42,6 +51,7 @@ from napari_mamamia.widgets.hanging.flow import Hanging
 from napari_mamamia.widgets.hanging.own_view import OwnView
 from napari_mamamia.widgets.keys.key_choice import KeyChoice
 from napari_mamamia.widgets.keys.panel import KeysPanel
+from napari_mamamia.widgets.kinetics.map import KineticMapControl
 from napari_mamamia.widgets.kinetics.page import KineticsPage
 from napari_mamamia.widgets.measure.flow import MeasureFlow
 from napari_mamamia.widgets.predict.flow import PredictFlow
@@ -65,8 +75,9 @@ from napari_mamamia.widgets.score.page import ScorePage
 from napari_mamamia.widgets.score.tagging import Tagging
 from napari_mamamia.widgets.viewer.active_tool import EscapeKey, WheelTurns
 from napari_mamamia.widgets.viewer.canvas import CanvasText
-from napari_mamamia.widgets.viewer.context import WindowContext
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.contrasting import Contrasting, WindowLevelDrag
+from napari_mamamia.widgets.viewer.layer_stack import empty_layer
 from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.opening import Opening
 from napari_mamamia.widgets.viewer.planes import Planes
@@ -75,6 +86,220 @@ from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.subtracting import Subtracting
 from napari_mamamia.widgets.viewer.view_flow import ViewFlow
 from napari_mamamia.widgets.viewer.view_panel import ViewPanel
+
+
+class LayerWatch(WindowPart):
+    """The adoption of cases that were added by other means, and the handling of deleted layers."""
+
+    def __init__(
+        self,
+        context: WindowContext,
+        opening: Opening,
+        editing: Editing,
+        projecting: Projecting,
+        kinetic_map: KineticMapControl,
+        reviewing: Reviewing,
+    ) -> None:
+        super().__init__(context)
+        self._opening = opening
+        self._editing = editing
+        self._projecting = projecting
+        self._kinetic_map = kinetic_map
+        self._reviewing = reviewing
+        self._adopt = QTimer(self)
+        self._adopt.setSingleShot(True)
+        self._adopt.timeout.connect(self._adopt_case)
+        self._close = QTimer(self)
+        self._close.setSingleShot(True)
+        self._close.timeout.connect(self._close_case)
+        self._foreign: list[Any] = []
+        self._sweep = QTimer(self)
+        self._sweep.setSingleShot(True)
+        self._sweep.timeout.connect(self._remove_foreign)
+        self._session.blinding_changed.connect(self._hide_foreign)
+        events = self._scene.viewer.layers.events
+        events.inserted.connect(self._on_inserted)
+        events.removed.connect(self._on_removed)
+
+    def adopt_later(self) -> None:
+        """Adopt a case in the viewer after all its layers are added."""
+        self._adopt.start()
+
+    def _adopt_case(self) -> None:
+        self._editing.save_if_needed(lambda saved: self._opening.adopt() if saved else None)
+
+    def _close_case(self) -> None:
+        """Close a case whose phases were deleted, after napari has removed the selected layers.
+
+        Closing also removes other layers of the case, which must not happen while napari iterates
+        over the layers.
+        """
+        if self._scene.layer(Role.PHASE) is None:
+            self._editing.save_if_needed(lambda _saved: self._session.close_case())
+
+    def _on_inserted(self, event: Any) -> None:
+        if self._scene.is_changing:
+            return
+        if self._session.blinding.is_blind:
+            self._hide_layer(event.value)
+            return
+        tag = tag_of(event.value)
+        if tag is not None and tag.case_id:
+            self.adopt_later()
+
+    def _hide_foreign(self) -> None:
+        if self._session.blinding.is_blind:
+            for layer in self._scene.viewer.layers:
+                self._hide_layer(layer)
+            self._scene.viewer.status = ""
+
+    def _hide_layer(self, layer: Any) -> None:
+        """Hide a layer that was added by other means and may be a mask, and remove it later.
+
+        The layer is not removed immediately, because napari has not finished adding it.
+        """
+        layer.visible = False
+        layer.metadata = {}
+        empty_layer(layer)
+        layer.name = "hidden"
+        self._foreign.append(layer)
+        self._sweep.start()
+
+    def _remove_foreign(self) -> None:
+        layers, self._foreign = self._foreign, []
+        with self._scene.stack.changing():
+            self._scene.stack.remove(layers)
+        self._notifier.warn(NOTHING_ELSE)
+
+    def _on_removed(self, event: Any) -> None:
+        tag = tag_of(event.value)
+        if tag is None or self._scene.is_changing or tag.case_id != self._session.case_id:
+            return
+        if tag.role is Role.PHASE:
+            self._close.start(0)
+        elif tag.role is Role.SUBTRACTION:
+            self._scene.overlays.hide_subtraction()
+        elif tag.role is Role.PROJECTION:
+            self._projecting.hide()
+            self._scene.overlays.hide_projection()
+        elif tag.role is Role.MAP:
+            self._kinetic_map.hide()
+        elif tag.role is Role.AGREEMENT:
+            self._reviewing.turn_off()
+        # `Editing` saves strokes on a refined mask before it closes the mask.
+        elif tag.role is not Role.REFINED:
+            self._session.drop_mask(tag.role)
+
+
+_FOR_NAPARI: Final = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.ShiftModifier
+"""Modifiers with which napari handles a drop: Alt to choose a reader, Shift to stack."""
+
+
+class Dropping(WindowPart):
+    """A handler of drops on the dock, and on napari's view while the dock exists.
+
+    The signal `cases_wanted` requests the page with the cases of a dropped data set;
+    `dicom_dropped` carries a folder with DICOM files. Paths that a feature opens are passed to the
+    feature.
+    """
+
+    cases_wanted = Signal()
+    dicom_dropped = Signal(object)
+
+    def __init__(self, context: WindowContext, panel: QWidget, cases: CasesFlow) -> None:
+        super().__init__(context)
+        self._parts: list[QWidget] = []
+        self._panel = panel
+        self._cases = cases
+        self.watch_part(panel)
+
+    def watch_part(self, part: QWidget) -> None:
+        """Handle drops on a widget of this program in the window."""
+        self._parts.append(part)
+        part.setAcceptDrops(True)
+        part.installEventFilter(self)
+
+    def watch_view(self) -> None:
+        """Watch the viewer's main view, if it has a window; may be called again."""
+        view = main_view(self._scene.viewer)
+        if view is not None:
+            view.installEventFilter(self)
+
+    def take(self, paths: list[Path]) -> bool:
+        """Open DICOM, a study, a ranking or a data set; return False for any other paths."""
+        if not paths:
+            return False
+        is_one = len(paths) == 1
+        try:
+            opener = find_opener(paths[0]) if is_one else None
+        except (
+            SaveError
+        ) as error:  # The share does not respond, so it is not read for anything else.
+            self._notifier.warn(plain_text(error))
+            return True
+        if opener is not None:
+            opener.open(self._panel, paths[0])
+            return True
+        kind = self._services.recognise(paths[0]) if is_one else None
+        if kind not in (None, LayoutKind.SINGLE_FILE, LayoutKind.DICOM):
+            self._open_path(paths[0])
+            return True
+        source = None if kind is LayoutKind.SINGLE_FILE else self._services.imports.source_of(paths)
+        if source is None:
+            return False
+        self.dicom_dropped.emit(source)
+        return True
+
+    def take_or_open(self, paths: list[Path]) -> None:
+        """Handle a drop on the dock; also try to open unknown paths, so that an error is shown."""
+        if not self.take(paths) and paths:
+            self._open_path(paths[0])
+
+    def open_sources(self, paths: list[Path], case_id: str | None = None) -> None:
+        """Open the sources that a user chose; a DICOM folder is opened without an import."""
+        kind, path = self._services.find_source(paths)
+        if kind is SourceKind.VOLUMES:
+            self._jobs.start(
+                "list",
+                tr("Opening {name}", name=path.name),
+                lambda: self._services.link_volumes(paths),
+                lambda linked: self._open_path(*linked),
+            )
+        elif kind in (SourceKind.DATA_SET, SourceKind.DICOM):
+            self._open_path(path, case_id)
+        else:
+            self.take_or_open([path])
+
+    def _open_path(self, path: Path, case_id: str | None = None) -> None:
+        self.cases_wanted.emit()
+        self._cases.open_data_set(path, case_id)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Handle a drop before napari asks for a reader, including any drop on the panel."""
+        if any(watched is widget for widget in self._parts):
+            return self._take_on_part(event)
+        if event.type() != QEvent.Type.Drop:
+            return False
+        is_blind = self._session.blinding.is_blind
+        if QGuiApplication.keyboardModifiers() & _FOR_NAPARI and not is_blind:
+            return False
+        if not self.take(dropped_paths(event)):
+            if not is_blind:
+                return False
+            self._notifier.warn(NOTHING_ELSE)
+        event.acceptProposedAction()
+        return True
+
+    def _take_on_part(self, event: Any) -> bool:
+        if event.type() not in (QEvent.Type.DragEnter, QEvent.Type.Drop):
+            return False
+        paths = dropped_paths(event)
+        if paths:
+            event.acceptProposedAction()
+        if event.type() == QEvent.Type.Drop:
+            self.take_or_open(paths)
+        return True
+
 
 P = TypeVar("P", bound=QWidget)
 

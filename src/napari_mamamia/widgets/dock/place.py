@@ -15,12 +15,7 @@ from typing import Any, Final
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.features import find_hook
-from napari_mamamia.widgets.adapter.adapter import (
-    add_noted_dock,
-    bare,
-    keep_when_closed,
-    main_view,
-)
+from napari_mamamia.widgets.adapter import adapter
 from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.dock.entry import DOCK_NAME, finish_waiting
@@ -40,7 +35,7 @@ def dock_of(viewer: Any) -> MamamiaDock | None:
 
     A panel that is still loading is completed immediately.
     """
-    view = main_view(bare(viewer))
+    view = adapter.main_view(adapter.bare(viewer))
     if view is None:
         return None
     finish_waiting(view.window())
@@ -58,7 +53,7 @@ def show_dock(viewer: Any, page: str, *, is_gradual: bool = False) -> MamamiaDoc
     if not is_gradual:
         panel.pages.make_pages()
     panel.show_page(page)
-    _send_home(bare(viewer), panel)
+    _send_home(adapter.bare(viewer), panel)
     return panel
 
 
@@ -89,7 +84,7 @@ def settle_panel(panel: MamamiaDock, home: Any | None) -> None:
 def _make_home(panel: MamamiaDock, dock: Any) -> None:
     panel.docking.home = dock
     panel.docking.docks = [dock]
-    keep_when_closed(dock, panel.docking.put_aside)
+    adapter.keep_when_closed(dock, panel.docking.put_aside)
 
 
 def _send_home(viewer: Any, panel: MamamiaDock) -> None:
@@ -98,7 +93,7 @@ def _send_home(viewer: Any, panel: MamamiaDock) -> None:
     if home is None:
         if guests:
             viewer.window.remove_dock_widget(guests.pop())
-        home = add_noted_dock(viewer.window, panel, DOCK_NAME)
+        home = adapter.add_noted_dock(viewer.window, panel, DOCK_NAME)
         _make_home(panel, home)
     elif panel.parent() is not home:
         home.setWidget(panel)

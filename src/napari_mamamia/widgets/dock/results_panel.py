@@ -6,7 +6,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from qtpy.QtCore import Signal
 from qtpy.QtGui import QFontDatabase, QHideEvent, QShowEvent
-from qtpy.QtWidgets import QApplication, QPlainTextEdit, QTabWidget, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QApplication, QPlainTextEdit, QTabWidget, QWidget
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.event_log import LogLine
@@ -14,7 +14,7 @@ from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.pages import find_page, load_tabs
 from napari_mamamia.widgets.batch.results_cases import CasesTab
 from napari_mamamia.widgets.batch.results_cohort import CohortTab
-from napari_mamamia.widgets.controls.controls import label, named, row, tool_button
+from napari_mamamia.widgets.controls.controls import fill_column, label, named, row, tool_button
 from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.controls.tab_order import ReadingOrder
 from napari_mamamia.widgets.kinetics.curves_tab import CurvesTab
@@ -55,10 +55,7 @@ class LogTab(QWidget):
             tool.setProperty("framed", True)
         line = row(note, self.copy, self.empty)
         line.layout().setStretch(0, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 4, 0, 0)
-        layout.addWidget(line)
-        layout.addWidget(self.lines)
+        fill_column(self, line, self.lines, margins=(0, 4, 0, 0))
 
     def add(self, line: LogLine) -> None:
         """Append an event."""
@@ -132,9 +129,7 @@ class ResultsPanel(ReadingOrder, QWidget):
             self.fold_wanted.emit,
         )
         self.tabs.setCornerWidget(fold)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(8, 2, 8, 4)
-        layout.addWidget(self.tabs)
+        fill_column(self, self.tabs, margins=(8, 2, 8, 4))
 
     def fill_steps(self) -> list[Callable[[], None]]:
         """Return steps that add the pages after the panel is placed, 10 to 40 ms each.

@@ -7,7 +7,7 @@ from typing import Any
 
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtGui import QShowEvent
-from qtpy.QtWidgets import QComboBox, QLabel, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QComboBox, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from napari_mamamia.core.answers import (
     NOTHING_KNOWN,
@@ -39,19 +39,10 @@ from napari_mamamia.widgets.controls.controls import (
     row,
     set_level,
 )
+from napari_mamamia.widgets.controls.fields import checkbox, line_edit
 from napari_mamamia.widgets.controls.revealing import reveal
 from napari_mamamia.widgets.controls.targets import CheckBox, ChoiceBox
-from napari_mamamia.widgets.findings.form_texts import (
-    COMPUTED,
-    describe_question,
-    explain_question,
-    format_answer,
-    list_lesion_notes,
-    name_place,
-    name_question,
-    why_wrong,
-    write_value,
-)
+from napari_mamamia.widgets.findings import form_texts
 from napari_mamamia.widgets.findings.gaps import Gap, list_gaps
 
 _NONE = "–"
@@ -224,7 +215,8 @@ class FormView(QWidget):
         asked = [(one.field.id, one.place) for one in self._list_asked()]
         is_same = (
             asked == self._drawn
-            and list_lesion_notes(self._answers, self._facts, self._parted) == self._notes
+            and form_texts.list_lesion_notes(self._answers, self._facts, self._parted)
+            == self._notes
         )
         if not is_same or measured not in (None, self._measured):
             self._draw_anew()
@@ -237,7 +229,7 @@ class FormView(QWidget):
         if self._is_held:
             return
         asked = self._list_asked()
-        self._notes = list_lesion_notes(self._answers, self._facts, self._parted)
+        self._notes = form_texts.list_lesion_notes(self._answers, self._facts, self._parted)
         self._drawn = [(one.field.id, one.place) for one in asked]
         self._measured = self._list_measured()
         if self.window().isVisible() and not self.isVisible():
@@ -285,7 +277,7 @@ class FormView(QWidget):
             control.setFocus()
 
     def _make_head(self, place: Place) -> QWidget:
-        title, name = heading(name_place(place)), place.name
+        title, name = heading(form_texts.name_place(place)), place.name
         if place.scope is not FieldScope.LESION or name not in self._notes:
             return title
         text = self._notes[name]
@@ -324,11 +316,11 @@ class FormView(QWidget):
 
     def _make_fold(self, folded: list[AskedQuestion]) -> QWidget:
         texts = [
-            format_answer(one)
+            form_texts.format_answer(one)
             for one in folded
             if one.answer is not None and one.answer.is_computed
         ]
-        tip = tr("Filled in by the program: {computed}", computed=COMPUTED)
+        tip = tr("Filled in by the program: {computed}", computed=form_texts.COMPUTED)
         summary = label(f"{self._prefix}_form_auto", f"{_AUTO}: {' · '.join(texts)}", tip)
         rest = column(*(self._make_question(one) for one in folded))
         rest.layout().setSpacing(4)
@@ -353,12 +345,14 @@ class FormView(QWidget):
     def _make_question(self, question: AskedQuestion) -> QWidget:
         field = question.field
         name = "_".join(filter(None, (f"{self._prefix}_answer", field.id, question.place.name)))
-        title = QLabel(name_question(question))
+        title = QLabel(form_texts.name_question(question))
         title.setWordWrap(True)
-        auto = label(f"{name}_auto", _AUTO, tip=tr("Filled in: {computed}", computed=COMPUTED))
+        auto = label(
+            f"{name}_auto", _AUTO, tip=tr("Filled in: {computed}", computed=form_texts.COMPUTED)
+        )
         auto.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         set_level(auto, "hint")
-        control = _MAKERS[field.kind](self, question, name, explain_question(question))
+        control = _MAKERS[field.kind](self, question, name, form_texts.explain_question(question))
         if question.answer is None or not question.answer.is_computed:
             auto.hide()
         self._autos[field.id, question.place] = auto
@@ -390,10 +384,12 @@ class FormView(QWidget):
     def _make_multiple(self, question: AskedQuestion, name: str, tip: str) -> QWidget:
         boxes: list[CheckBox] = []
         for term in question.field.terms:
-            box: CheckBox = named(
-                CheckBox(tr(term.text)), f"{name}_{term.id}", f"{tip}: {tr(term.text)}"
+            box = checkbox(
+                f"{name}_{term.id}",
+                tr(term.text),
+                f"{tip}: {tr(term.text)}",
+                is_on=term.id in question.values,
             )
-            box.setChecked(term.id in question.values)
             boxes.append(box)
         ids = [term.id for term in question.field.terms]
 
@@ -411,7 +407,7 @@ class FormView(QWidget):
         return holder
 
     def _make_text(self, question: AskedQuestion, name: str, tip: str) -> QWidget:
-        line: QLineEdit = named(QLineEdit(write_value(question)), name, tip)
+        line = line_edit(name, tip, text=form_texts.write_value(question))
         line.textEdited.connect(lambda text: self._take_answer(question, *filter(None, (text,))))
         return line
 
@@ -420,9 +416,11 @@ class FormView(QWidget):
     def _take_answer(self, question: AskedQuestion, *values: str) -> None:
         where = (question.field.id, question.place)
         values = tuple(read_number(question.field, value) for value in values)
-        why = why_wrong(question.field, values)
+        why = form_texts.why_wrong(question.field, values)
         if why:
-            self._wrong[where] = f"{describe_question(question.field, question.place)}: {why}"
+            self._wrong[where] = (
+                f"{form_texts.describe_question(question.field, question.place)}: {why}"
+            )
             values = ()
         else:
             self._wrong.pop(where, None)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QListWidgetItem, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QListWidgetItem, QWidget
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.controls.controls import label
+from napari_mamamia.widgets.controls.controls import fill_column, label
 from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.findings.gaps import Gap, describe_gaps, describe_missing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -44,11 +44,7 @@ class GapList(QWidget):
         self.lines.itemClicked.connect(self._want_gap)
         self.lines.itemActivated.connect(self._want_gap)
         self._gaps: tuple[Gap, ...] = ()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
-        layout.addWidget(self.title)
-        layout.addWidget(self.lines)
+        fill_column(self, self.title, self.lines, spacing=2)
         self.hide()
 
     @property

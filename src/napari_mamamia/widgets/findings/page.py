@@ -25,11 +25,11 @@ from napari_mamamia.widgets.controls.controls import (
     call_by,
     label,
     line,
-    named,
     row,
     set_level,
     tool_button,
 )
+from napari_mamamia.widgets.controls.fields import combo_box
 from napari_mamamia.widgets.controls.page import Page
 from napari_mamamia.widgets.findings.form_view import FormView
 from napari_mamamia.widgets.findings.gap_views import GapList
@@ -235,10 +235,8 @@ class FindingsPage(Page):
         return row(*self._places.values(), 1)
 
     def _make_lesions(self) -> QWidget:
-        self._lesions: QComboBox = named(
-            QComboBox(),
-            "findings_lesion",
-            tr("Lesions in the mask, and lesions without a mask."),
+        self._lesions = combo_box(
+            "findings_lesion", tr("Lesions in the mask, and lesions without a mask.")
         )
         call_by(self._lesions, tr("Lesion"))
         self._lesions.setMinimumContentsLength(14)

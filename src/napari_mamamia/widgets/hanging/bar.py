@@ -7,19 +7,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QComboBox, QCompleter, QFrame, QMenu, QToolButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QComboBox, QCompleter, QFrame, QMenu, QToolButton, QWidget
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.hanging import HangingPlan, HangingStep, PriorChoice
 from napari_mamamia.services.case.prior import PriorLink
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import (
+    fill_column,
     label,
-    named,
     refresh_accessible_text,
     row,
     tool_button,
 )
+from napari_mamamia.widgets.controls.fields import combo_box
 
 _OWN_VIEW: Final = tr("Hanging: your own view")
 _LEAST: Final = 24
@@ -82,18 +83,13 @@ class HangingBar(QFrame):
         for control in (self.back, self.next, self.choose, self.prior, self.link):
             control.setProperty("framed", True)
             control.setMinimumSize(_LEAST, _LEAST)
-        lines = QVBoxLayout(self)
-        lines.setContentsMargins(0, 0, 0, 0)
-        lines.setSpacing(2)
         self._step_line: QWidget = row(self.back, self.text, self.next, self.choose)
         self._step_line.layout().setStretch(1, 1)
         self._prior_line = row(self.prior, self.link, self.note)
         self._prior_line.layout().setStretch(2, 1)
-        lines.addWidget(self._step_line)
-        lines.addWidget(self._prior_line)
         self._prior_line.hide()
         self.others = self._make_others()
-        lines.addWidget(self.others)
+        fill_column(self, self._step_line, self._prior_line, self.others, spacing=2)
         self._plan: HangingPlan | None = None
         self._is_wanted = True
         self._unwanted: frozenset[HangingStep] = frozenset()
@@ -184,10 +180,8 @@ class HangingBar(QFrame):
         self.setVisible(self._plan is not None and self._is_wanted and holds)
 
     def _make_others(self) -> QComboBox:
-        box: QComboBox = named(
-            QComboBox(),
-            "hanging_others",
-            tr("Type part of the name of the exam to show next to this one."),
+        box = combo_box(
+            "hanging_others", tr("Type part of the name of the exam to show next to this one.")
         )
         box.setEditable(True)
         box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)

@@ -5,13 +5,14 @@ from typing import Any, Final
 
 from qtpy.QtCore import QEvent, Qt, Signal
 from qtpy.QtGui import QKeySequence
-from qtpy.QtWidgets import QGridLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QGridLayout, QPushButton, QSizePolicy, QWidget
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import KEYS, MOUSE_LINES, NAPARI_KEYS, Key
 from napari_mamamia.widgets.controls.controls import (
     button,
     call_by,
+    fill_column,
     heading,
     label,
     named,
@@ -129,26 +130,20 @@ class KeysPanel(QWidget):
         self.hint = label("keys_hint", _HINT, tr("How to change a key, or why it was not changed."))
         set_level(self.hint, "hint")
         content = QWidget()
-        layout = QVBoxLayout(content)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(heading(tr("Keys")))
-        layout.addWidget(self.hint)
-        layout.addWidget(
-            label("keys_pages", _PAGES, tr("Where the keys for the Refine page work."))
+        fill_column(
+            content,
+            heading(tr("Keys")),
+            self.hint,
+            label("keys_pages", _PAGES, tr("Where the keys for the Refine page work.")),
+            self._make_table(keys),
+            heading(tr("Mouse actions while a tool is on")),
+            label("keys_mouse", _format_table(MOUSE_LINES), tr("Mouse actions of the tools.")),
+            heading(tr("napari's own keys while no tool is on")),
+            label("keys_napari", _format_table(NAPARI_KEYS), tr("napari's keys.")),
+            0,
         )
-        layout.addWidget(self._make_table(keys))
-        layout.addWidget(heading(tr("Mouse actions while a tool is on")))
-        layout.addWidget(
-            label("keys_mouse", _format_table(MOUSE_LINES), tr("Mouse actions of the tools."))
-        )
-        layout.addWidget(heading(tr("napari's own keys while no tool is on")))
-        layout.addWidget(label("keys_napari", _format_table(NAPARI_KEYS), tr("napari's keys.")))
-        layout.addStretch()
         area = PageArea(content, "keys_area", is_part=True)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(area)
-        outer.addWidget(self._make_buttons())
+        fill_column(self, area, self._make_buttons())
         self.show_keys(keys)
 
     def show_keys(self, keys: Sequence[Key]) -> None:

@@ -8,7 +8,6 @@ from qtpy.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from qtpy.QtGui import QColor, QPainter, QPaintEvent, QPalette, QPen, QPixmap, QPolygonF
 from qtpy.QtWidgets import (
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QScrollArea,
@@ -23,13 +22,15 @@ from napari_mamamia.widgets.controls.controls import (
     button,
     column,
     discard,
+    fill_column,
+    fill_row,
     label,
     named,
     row,
     set_level,
     tool_button,
 )
-from napari_mamamia.widgets.controls.targets import CheckBox
+from napari_mamamia.widgets.controls.fields import checkbox, line_edit
 
 # A plot of contrast curves drawn with Qt, fast enough to follow the cursor.
 
@@ -240,15 +241,8 @@ class CurvesTab(QWidget):
         self._list.setVerticalSpacing(3)
         side = QWidget()
         side.setMaximumWidth(_WIDE)
-        beside = QVBoxLayout(side)
-        beside.setContentsMargins(0, 0, 0, 0)
-        beside.addWidget(self._make_buttons())
-        beside.addWidget(self._make_list(), stretch=1)
-        beside.addWidget(self.warning)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 4, 0, 0)
-        layout.addWidget(self.view, stretch=1)
-        layout.addWidget(side, stretch=1)
+        fill_column(side, self._make_buttons(), (self._make_list(), 1), self.warning)
+        fill_row(self, (self.view, 1), (side, 1), margins=(0, 4, 0, 0))
         self._keys: tuple[object, ...] = ()
 
     def show_curves(self, plot: CurvePlot, n_live: int) -> None:
@@ -280,13 +274,13 @@ class CurvesTab(QWidget):
             tr("Pins the curve of the last voxel under the pointer."),
             lambda: self.pin_wanted.emit("cursor"),
         )
-        self.patch: CheckBox = named(
-            CheckBox("3 × 3"),
+        self.patch = checkbox(
             "curves_patch",
+            "3 × 3",
             tr("Uses the mean of 3 x 3 voxels under the pointer instead of a single voxel."),
+            is_on=True,
+            on_toggle=lambda on: self.patch_changed.emit(3 if on else 1),
         )
-        self.patch.setChecked(True)
-        self.patch.toggled.connect(lambda on: self.patch_changed.emit(3 if on else 1))
         self.save_table = button(
             "curves_table",
             tr("Save table…"),
@@ -339,10 +333,10 @@ class CurvesTab(QWidget):
             self._texts.append(text)
 
     def _name_of(self, pinned: int, name: str) -> QLineEdit:
-        name_field: QLineEdit = named(
-            QLineEdit(name),
+        name_field = line_edit(
             f"curves_name_{pinned}",
             tr("Name of this region in the table and the figure."),
+            text=name,
         )
         name_field.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         name_field.editingFinished.connect(lambda: self.renamed.emit(pinned, name_field.text()))

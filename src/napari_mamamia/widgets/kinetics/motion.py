@@ -3,7 +3,7 @@
 from typing import Final
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QComboBox, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.choices import TransformKind
 from napari_mamamia.core.counting import phase_name
@@ -12,7 +12,16 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.registration.registration import PhaseMotion
 from napari_mamamia.kinetics.registration.settings import Verdict
 from napari_mamamia.services.register.case import RegisteredCase
-from napari_mamamia.widgets.controls.controls import button, heading, label, named, row, set_level
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    fill_column,
+    heading,
+    label,
+    named,
+    row,
+    set_level,
+)
+from napari_mamamia.widgets.controls.fields import combo_box
 from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 
 _HEIGHT: Final = 8
@@ -44,8 +53,7 @@ class MotionControls(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kind: QComboBox = named(
-            QComboBox(),
+        self.kind = combo_box(
             "motion_transform",
             tr(
                 "Rigid registration rotates and shifts; B-spline registration also deforms "
@@ -148,16 +156,20 @@ class MotionControls(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _lay_out(self) -> None:
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
         self._working = row(self.progress, self.cancel)
         self._choice = row(self.use, self.back, 1)
-        layout.addWidget(heading(tr("Motion")))
-        layout.addWidget(row(self.start, self.kind, 1))
-        for part in (self._working, self.running, self.table, self.volume, self._choice):
-            layout.addWidget(part)
-        layout.addWidget(self.state)
+        fill_column(
+            self,
+            heading(tr("Motion")),
+            row(self.start, self.kind, 1),
+            self._working,
+            self.running,
+            self.table,
+            self.volume,
+            self._choice,
+            self.state,
+            spacing=4,
+        )
 
     def _show_volume(self, found: RegisteredCase) -> None:
         volume = found.volume

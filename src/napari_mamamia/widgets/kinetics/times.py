@@ -3,13 +3,14 @@
 from typing import Final
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QComboBox, QLabel, QLineEdit, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
-from napari_mamamia.widgets.controls.controls import label, named, row, set_level
+from napari_mamamia.widgets.controls.controls import label, row, set_level
+from napari_mamamia.widgets.controls.fields import combo_box, line_edit
 
 _TIMINGS: Final = {
     Timing.UCSF_FTV: tr("Times count from the first post-contrast phase, as in UCSF's program."),
@@ -60,16 +61,15 @@ class TimesControls(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(5)
-        self.times: QLineEdit = named(
-            QLineEdit(),
+        self.times = line_edit(
             "kinetics_times",
             tr(
                 "Time of each phase in seconds, separated by commas; confirm with Enter, or leave "
                 "empty to restore."
             ),
+            "0, 82, 148, …",
+            on_return=lambda: self.times_typed.emit(self.times.text()),
         )
-        self.times.setPlaceholderText("0, 82, 148, …")
-        self.times.returnPressed.connect(lambda: self.times_typed.emit(self.times.text()))
         self.source = label("kinetics_times_source", tip=tr("Source of the times"))
         self.phases = label("kinetics_phases", tip=tr("Phases on which the numbers are based"))
         self.times_warning = label("kinetics_times_warning", tip=tr("Missing or unusual values"))
@@ -141,27 +141,24 @@ class TimesControls(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _make_timing(self) -> None:
-        self.timing: QComboBox = named(
-            QComboBox(),
-            "kinetics_timing",
-            tr("Clock by which the early and late phases are chosen."),
+        self.timing = combo_box(
+            "kinetics_timing", tr("Clock by which the early and late phases are chosen.")
         )
         for index, (timing, tip) in enumerate(_TIMINGS.items()):
             self.timing.addItem(str(timing), timing)
             self.timing.setItemData(index, tip, Qt.ItemDataRole.ToolTipRole)
         self.timing.currentIndexChanged.connect(lambda _at: self._timing_changed())
-        self.timing_value: QLineEdit = named(
-            QLineEdit(), "kinetics_timing_value", tr("Press Enter to use the value.")
+        self.timing_value = line_edit(
+            "kinetics_timing_value",
+            tr("Press Enter to use the value."),
+            on_return=self._tell_timing,
         )
-        self.timing_value.returnPressed.connect(self._tell_timing)
         self.timing_value.editingFinished.connect(self._leave_timing)
         self.timing_value.hide()
 
     def _make_pre(self) -> None:
-        self.pre: QComboBox = named(
-            QComboBox(),
-            "kinetics_pre",
-            tr("Pre-contrast signal to use if that scan was repeated."),
+        self.pre = combo_box(
+            "kinetics_pre", tr("Pre-contrast signal to use if that scan was repeated.")
         )
         for index, (how, tip) in enumerate(_PRES.items()):
             self.pre.addItem("", how)

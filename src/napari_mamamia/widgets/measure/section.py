@@ -8,11 +8,9 @@ from typing import Any, Final
 from qtpy.QtCore import QAbstractListModel, QModelIndex, Qt, Signal
 from qtpy.QtWidgets import (
     QAbstractItemView,
-    QComboBox,
     QGridLayout,
     QListView,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -22,12 +20,14 @@ from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
+    fill_column,
     label,
     named,
     row,
     set_level,
     tool_button,
 )
+from napari_mamamia.widgets.controls.fields import combo_box
 from napari_mamamia.widgets.controls.targets import ROW_PADDING
 from napari_mamamia.widgets.measure.mouse import NAMES
 from napari_mamamia.widgets.measure.record import Drawn
@@ -142,8 +142,8 @@ class MeasureSection(QWidget):
             ),
             self.delete_wanted.emit,
         )
-        self.lesion: QComboBox = named(
-            QComboBox(), "measure_lesion", tr("Lesion to which the selected drawing belongs.")
+        self.lesion = combo_box(
+            "measure_lesion", tr("Lesion to which the selected drawing belongs.")
         )
         self.lesion.activated.connect(
             lambda _at: self.lesion_wanted.emit(str(self.lesion.currentData()))
@@ -158,11 +158,7 @@ class MeasureSection(QWidget):
         )
         self._content.layout().setContentsMargins(8, 0, 0, 0)
         self._content.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self.fold)
-        layout.addWidget(self._content)
+        fill_column(self, self.fold, self._content, spacing=4)
         self.show_drawn((), lambda one: one.key)
 
     def show_drawn(

@@ -8,19 +8,18 @@ from typing import Final
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QAbstractItemView,
-    QComboBox,
     QFileDialog,
     QListWidget,
     QListWidgetItem,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
 from napari_mamamia.core.choices import FusionRule
 from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.run.engines import MODEL_KINDS
-from napari_mamamia.widgets.controls.controls import button, label, named, row
+from napari_mamamia.widgets.controls.controls import button, fill_column, label, named, row
+from napari_mamamia.widgets.controls.fields import combo_box
 
 _LIST_HEIGHT: Final = 102
 _FOLDERS: Final = ", ".join(kind for kind, spec in MODEL_KINDS.items() if spec.is_folder)
@@ -101,10 +100,8 @@ class ModelList(QWidget):
             lambda: self.forget_wanted.emit(self.current),
         )
         self.hint = label("predict_models_hint", _HINT, tr("How to add and select models"))
-        self.fusing: QComboBox = named(
-            QComboBox(),
-            "predict_fused_by",
-            tr("Rule by which the masks of the selected models are fused"),
+        self.fusing = combo_box(
+            "predict_fused_by", tr("Rule by which the masks of the selected models are fused")
         )
         for key, text in ways:
             self.fusing.addItem(tr(text), key)
@@ -113,13 +110,14 @@ class ModelList(QWidget):
             "predict_fused_text", tip=tr("Selected models, in the order in which they run")
         )
         self.fusing_row = row(self.fusing_said, self.fusing)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self.list)
-        layout.addWidget(self.hint)
-        layout.addWidget(row(self.add_folder, self.add_file, 1, self.forget))
-        layout.addWidget(self.fusing_row)
+        fill_column(
+            self,
+            self.list,
+            self.hint,
+            row(self.add_folder, self.add_file, 1, self.forget),
+            self.fusing_row,
+            spacing=4,
+        )
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     @property

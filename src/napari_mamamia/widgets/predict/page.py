@@ -13,7 +13,6 @@ from qtpy.QtWidgets import (
     QListWidgetItem,
     QPushButton,
     QSizePolicy,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
@@ -27,6 +26,7 @@ from napari_mamamia.segmentation.model.segmenter import Candidate
 from napari_mamamia.services.predict.model_choice import RunChoices
 from napari_mamamia.widgets.controls.controls import (
     button,
+    fill_column,
     heading,
     label,
     line,
@@ -34,6 +34,7 @@ from napari_mamamia.widgets.controls.controls import (
     row,
     set_level,
 )
+from napari_mamamia.widgets.controls.fields import checkbox, combo_box, spin_box
 from napari_mamamia.widgets.controls.page import Page
 from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.controls.targets import CheckBox
@@ -114,34 +115,38 @@ class RunOptions(QWidget):
         self.limited = self._make_check_box(
             "limited", tr("at most"), tr("Stops a case that exceeds the time limit.")
         )
-        self.seconds: QSpinBox = named(
-            QSpinBox(), "predict_limit", tr("Time limit for one case; the challenge allows 300 s.")
+        self.seconds = spin_box(
+            "predict_limit",
+            tr("Time limit for one case; the challenge allows 300 s."),
+            (1, _LONGEST_S),
+            value=_LIMIT_S,
+            unit=" s",
         )
-        self.seconds.setRange(1, _LONGEST_S)
-        self.seconds.setValue(_LIMIT_S)
-        self.seconds.setSuffix(" s")
         self.seconds.valueChanged.connect(lambda _value: self.changed.emit())
         self.rungs = {
             rung: self._make_check_box(f"give_up_{rung.name.lower()}", tr(rung.value), _TIPS[rung])
             for rung in LADDER
         }
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(3)
-        layout.addWidget(row(QLabel(tr("recipe")), self.recipe, self.edit, 1))
-        layout.addWidget(row(QLabel(tr("device")), self.device, self.mirroring, 1))
-        layout.addWidget(self.uncertainty)
-        layout.addWidget(row(self.limited, self.seconds, QLabel(tr("per case")), 1))
         self.ladder = QWidget()
-        inner = QVBoxLayout(self.ladder)
-        inner.setContentsMargins(18, 0, 0, 0)
-        inner.setSpacing(1)
-        inner.addWidget(QLabel(tr("allowed reductions to meet the limit")))
         boxes = list(self.rungs.values())
-        inner.addWidget(boxes[0])
-        inner.addWidget(row(boxes[1], boxes[2], 1))
-        inner.addWidget(row(boxes[3], boxes[4], 1))
-        layout.addWidget(self.ladder)
+        fill_column(
+            self.ladder,
+            QLabel(tr("allowed reductions to meet the limit")),
+            boxes[0],
+            row(boxes[1], boxes[2], 1),
+            row(boxes[3], boxes[4], 1),
+            margins=(18, 0, 0, 0),
+            spacing=1,
+        )
+        fill_column(
+            self,
+            row(QLabel(tr("recipe")), self.recipe, self.edit, 1),
+            row(QLabel(tr("device")), self.device, self.mirroring, 1),
+            self.uncertainty,
+            row(self.limited, self.seconds, QLabel(tr("per case")), 1),
+            self.ladder,
+            spacing=3,
+        )
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.limited.toggled.connect(self._show_ladder)
         self._show_ladder(False)
@@ -179,17 +184,16 @@ class RunOptions(QWidget):
         self.ladder.setVisible(limited)
 
     def _make_combo(self, name: str, texts: Sequence[str], tip: str) -> QComboBox:
-        combo: QComboBox = named(QComboBox(), f"predict_{name}", tip)
+        combo = combo_box(f"predict_{name}", tip)
         combo.addItems(list(texts))
         combo.setMinimumContentsLength(4)
         combo.currentIndexChanged.connect(lambda _index: self.changed.emit())
         return combo
 
     def _make_check_box(self, name: str, text: str, tip: str, *, on: bool = False) -> CheckBox:
-        check_box: CheckBox = named(CheckBox(text), f"predict_{name}", tip)
-        check_box.setChecked(on)
-        check_box.toggled.connect(lambda _on: self.changed.emit())
-        return check_box
+        return checkbox(
+            f"predict_{name}", text, tip, is_on=on, on_toggle=lambda _on: self.changed.emit()
+        )
 
 
 _LEAST_HEIGHT: Final = 90

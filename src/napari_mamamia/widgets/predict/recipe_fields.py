@@ -17,7 +17,7 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.model.recipe import Normalise, Recipe, Scope
 from napari_mamamia.widgets.controls.controls import label, named, row, set_level
-from napari_mamamia.widgets.controls.targets import CheckBox
+from napari_mamamia.widgets.controls.fields import checkbox, combo_box, double_spin_box
 
 _EXPRESSIONS: Final = (
     ("p0", tr("pre-contrast phase")),
@@ -50,10 +50,9 @@ def number_field(
     name: str, tip: str, low: float, high: float, unit: str = "", decimals: int = 2
 ) -> QDoubleSpinBox:
     """Return a spin box for a number with its unit."""
-    spin_box: QDoubleSpinBox = named(QDoubleSpinBox(), name, tip)
-    spin_box.setDecimals(decimals)
-    spin_box.setRange(low, high)
-    spin_box.setSuffix(f" {unit}" if unit else "")
+    spin_box = double_spin_box(
+        name, tip, (low, high), decimals=decimals, unit=f" {unit}" if unit else ""
+    )
     # The value is emitted after editing is finished, not at each digit.
     spin_box.setKeyboardTracking(False)
     return spin_box
@@ -106,7 +105,7 @@ class ChannelLines(_Field):
     def make_lines(self, names: Sequence[str]) -> None:
         """Create a row for each channel; this method is called once."""
         for number, name in enumerate(names):
-            combo: QComboBox = named(QComboBox(), f"recipe_channel_{number}", _CHANNEL_TIP)
+            combo = combo_box(f"recipe_channel_{number}", _CHANNEL_TIP)
             combo.setEditable(True)
             named(combo.lineEdit(), f"recipe_channel_{number}_text", _CHANNEL_TIP)
             combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
@@ -144,8 +143,7 @@ class NormaliseField(_Field):
 
     def __init__(self) -> None:
         super().__init__("recipe_normalise")
-        self.scope: QComboBox = named(
-            QComboBox(),
+        self.scope = combo_box(
             "recipe_scope",
             tr(
                 "Selects the phases or channels whose mean and standard deviation are used for "
@@ -156,16 +154,16 @@ class NormaliseField(_Field):
         self.scope.addItem(tr("none"), None)
         for scope in Scope:
             self.scope.addItem(tr("z-score of {value}", value=scope.value), scope)
-        self.clipped: CheckBox = named(
-            CheckBox(tr("clip at")),
+        self.clipped = checkbox(
             "recipe_clip",
+            tr("clip at"),
             tr("Clips each channel at two percentiles before the normalisation."),
         )
         self.low = number_field("recipe_clip_low", tr("Lower percentile, 0 to 100."), 0, 100, "%")
         self.high = number_field("recipe_clip_high", tr("Upper percentile, 0 to 100."), 0, 100, "%")
-        self.nonzero: CheckBox = named(
-            CheckBox(tr("of nonzero voxels")),
+        self.nonzero = checkbox(
             "recipe_nonzero",
+            tr("of nonzero voxels"),
             tr("Computes the percentiles over nonzero voxels."),
         )
         self.scope.currentIndexChanged.connect(self._show_problem)
@@ -215,9 +213,9 @@ class SpacingField(_Field):
 
     def __init__(self) -> None:
         super().__init__("recipe_spacing")
-        self.on: CheckBox = named(
-            CheckBox(tr("resample to")),
+        self.on = checkbox(
             "recipe_spacing_on",
+            tr("resample to"),
             tr("Resamples the volume before the network, and the mask back to the nearest voxel."),
         )
         self.parts = tuple(

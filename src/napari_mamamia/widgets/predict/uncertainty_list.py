@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QListWidget, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QHBoxLayout, QLabel, QListWidget, QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.predict.uncertainty import (
@@ -16,6 +16,7 @@ from napari_mamamia.services.predict.uncertainty import (
     UncertaintyKind,
 )
 from napari_mamamia.widgets.controls.controls import label, named, row, tool_button
+from napari_mamamia.widgets.controls.fields import combo_box
 
 _LEAST_HEIGHT: Final = 80
 _KINDS: Final = {
@@ -56,8 +57,7 @@ class UncertaintyList(QWidget):
                 "region to go to it."
             ),
         )
-        self.kinds: QComboBox = named(
-            QComboBox(),
+        self.kinds = combo_box(
             "predict_doubt_from",
             tr(
                 "Measure of uncertainty: the entropy of the mean probability, or the variance of "

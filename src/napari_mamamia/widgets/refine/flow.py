@@ -292,7 +292,8 @@ class RefineFlow(WindowPart):
         whose = ""
         if mask is not None:
             origin = mask.started_from or tr("an empty mask")
-            whose = tr("{name}'s mask, made from {origin}", name=mask.name, origin=origin)
+            name = self._readers.shown_name if self._session.study else mask.name
+            whose = tr("{name}'s mask, made from {origin}", name=name, origin=origin)
         self._page.show_mask(whose, has_mask=self._editing.live is not None)
         self._bind_undo()
         self._show_state()

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from qtpy.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 from qtpy.QtGui import QColor
-from qtpy.QtWidgets import QComboBox, QLabel, QListView, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QLabel, QListView, QWidget
 
 from napari_mamamia.core.edits import WHOLE_MASK, Edit
 from napari_mamamia.core.errors import SaveError
@@ -18,7 +18,8 @@ from napari_mamamia.services.refine.editing import RecoveredWork
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR
-from napari_mamamia.widgets.controls.controls import button, named, row
+from napari_mamamia.widgets.controls.controls import button, fill_column, named, row
+from napari_mamamia.widgets.controls.fields import combo_box
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
@@ -135,11 +136,7 @@ class HistoryList(QWidget):
             with_key(tr("Redoes the last undone step for this lesion"), "redo"),
             self.redo_wanted.emit,
         )
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
-        layout.addWidget(self.view, stretch=1)
-        layout.addWidget(self._make_memory())
+        fill_column(self, (self.view, 1), self._make_memory(), spacing=2)
 
     @property
     def limit_mb(self) -> int:
@@ -172,9 +169,7 @@ class HistoryList(QWidget):
     def _make_memory(self) -> QWidget:
         tip = tr("Memory for undo; steps beyond the limit are read from the journal")
         self.memory: QLabel = named(QLabel(), "refine_undo_memory", tip)
-        self.limit: QComboBox = named(
-            QComboBox(), "refine_undo_limit", tr("{tip}. Sets the limit.", tip=tip)
-        )
+        self.limit = combo_box("refine_undo_limit", tr("{tip}. Sets the limit.", tip=tip))
         for megabytes in LIMITS_MB:
             text = (
                 tr("{megabytes} MB", megabytes=megabytes)

@@ -15,7 +15,6 @@ from qtpy.QtWidgets import (
     QGridLayout,
     QPushButton,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -23,11 +22,12 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
+    fill_column,
     heading,
-    named,
     row,
     tool_button,
 )
+from napari_mamamia.widgets.controls.fields import double_spin_box
 
 _LEAST_PART_MM3: Final = 50.0
 _MARGIN_MM: Final = 1.0
@@ -94,11 +94,7 @@ class RefineMore(QWidget):
         )
         self._content.layout().setContentsMargins(8, 0, 0, 0)
         self._content.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self.fold)
-        layout.addWidget(self._content)
+        fill_column(self, self.fold, self._content, spacing=4)
 
     @property
     def is_folded(self) -> bool:
@@ -215,10 +211,7 @@ class RefineMore(QWidget):
     def _make_amount(
         self, name: str, tip: str, unit: str, least: float, most: float
     ) -> QDoubleSpinBox:
-        spin_box: QDoubleSpinBox = named(QDoubleSpinBox(), name, tip)
-        spin_box.setRange(least, most)
-        spin_box.setDecimals(1)
-        spin_box.setSuffix(unit)
+        spin_box = double_spin_box(name, tip, (least, most), decimals=1, unit=unit)
         spin_box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         return spin_box
 

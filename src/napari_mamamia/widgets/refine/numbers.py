@@ -10,6 +10,7 @@ from qtpy.QtWidgets import QGridLayout, QLabel, QWidget
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.refine.numbers import MaskNumbers
 from napari_mamamia.widgets.controls.controls import FittedLabel, named
+from napari_mamamia.widgets.controls.wrapped import WrappedLabel
 
 _UNKNOWN: Final = "–"
 _WIDEST: Final = "130.4 mm"
@@ -74,13 +75,15 @@ class RefineNumbers(QWidget):
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(1)
-        self.title: QLabel = named(
-            QLabel(), "refine_numbers_title", tr("Reference to which your mask is compared.")
+        # The title wraps, so that a long one does not make the page wider than the dock.
+        self.title: WrappedLabel = named(
+            WrappedLabel(), "refine_numbers_title", tr("Reference to which your mask is compared.")
         )
+        self.title.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignBottom)
         grid.addWidget(self.title, 0, 0)
         for column, text in enumerate((tr("start"), tr("now"), tr("reference")), start=1):
             head = QLabel(text)
-            head.setAlignment(Qt.AlignmentFlag.AlignRight)
+            head.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignBottom)
             grid.addWidget(head, 0, column)
         self.cells: dict[tuple[str, str], QLabel] = {}
         for index, (name, text, tip) in enumerate(_ROWS, start=1):

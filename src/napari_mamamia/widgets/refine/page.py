@@ -297,7 +297,7 @@ class RefinePage(Page):
         )
         self.from_nothing = button(
             "refine_from_nothing",
-            tr("nothing"),
+            tr("empty mask"),
             tr("Makes your own empty mask."),
             lambda: self._start_mask(None),
         )

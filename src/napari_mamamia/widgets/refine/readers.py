@@ -78,6 +78,11 @@ class Readers(WindowPart):
         self._session.set_reader(reader)
         self._header.set_reader(name, is_fixed=True)
 
+    @property
+    def shown_name(self) -> str:
+        """The displayed name of the reader in a study."""
+        return self._name
+
     def _ask_reader(self, then: Callable[[], None] | None) -> None:
         if self._is_fixed:
             self._notifier.hint(self._why_fixed)
@@ -137,7 +142,12 @@ class Readers(WindowPart):
             remembered = replace(self._services.load_preferences(), reader=name)
             self._services.save_preferences(remembered)
         except MamamiaError as error:
-            self._notifier.warn(tr("Your name is in use but was not saved: {error}", error=error))
+            self._notifier.warn(
+                tr(
+                    "Your name applies to this session, but could not be saved: {error}",
+                    error=error,
+                )
+            )
         self._session.set_reader(name)
         self._header.set_reader(name)
         records, self._records = self._records, []

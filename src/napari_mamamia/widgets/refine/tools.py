@@ -11,11 +11,8 @@ from typing import Any, Final
 from qtpy.QtCore import QSize, Qt, Signal
 from qtpy.QtGui import QColor, QIcon, QPainter, QPixmap
 from qtpy.QtWidgets import (
-    QComboBox,
-    QDoubleSpinBox,
     QLabel,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -33,6 +30,7 @@ from napari_mamamia.widgets.controls.controls import (
     FittedLabel,
     button,
     column,
+    fill_column,
     label,
     named,
     row,
@@ -40,6 +38,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_primary,
     tool_button,
 )
+from napari_mamamia.widgets.controls.fields import combo_box, double_spin_box
 from napari_mamamia.widgets.controls.targets import Slider
 from napari_mamamia.widgets.refine.state import (
     RADII_MM,
@@ -117,10 +116,8 @@ class RefineTools(QWidget):
         self.stroke_note = label("refine_stroke", tip=tr("The change made by the last stroke."))
         self.grow_note = label("refine_grow_note", tip=tr("Notes on the grown region."))
         set_level(self.grow_note, "hint")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(5)
-        for widget in (
+        fill_column(
+            self,
             self.next_step,
             self._make_tools(),
             self._make_radius(),
@@ -130,8 +127,8 @@ class RefineTools(QWidget):
             self._make_grow(),
             self.grow_note,
             self._make_reach(),
-        ):
-            layout.addWidget(widget)
+            spacing=5,
+        )
         self.show_state(RefineState())
         self.show_hint("")
         self.show_grow_note("")
@@ -264,7 +261,7 @@ class RefineTools(QWidget):
         )
         self.images = label("refine_images", tip=tr("The images that SmartPaint compares."))
         first = row(smooth, *self.extents.values(), 1)
-        self.smart: QComboBox = named(QComboBox(), "refine_smart", _SMART_TIP)
+        self.smart = combo_box("refine_smart", _SMART_TIP)
         for tool, text in _SMARTS:
             self.smart.addItem(text, tool.value)
         self.smart.activated.connect(
@@ -300,8 +297,7 @@ class RefineTools(QWidget):
         return holder
 
     def _make_labels(self) -> QWidget:
-        self.labels: QComboBox = named(
-            QComboBox(),
+        self.labels = combo_box(
             "refine_label",
             tr(
                 "Structure that you paint. Its line is thick, solid and green, while the lines of "
@@ -330,14 +326,13 @@ class RefineTools(QWidget):
         return holder
 
     def _make_reach(self) -> QWidget:
-        self.reach: QDoubleSpinBox = named(
-            QDoubleSpinBox(),
+        self.reach = double_spin_box(
             "refine_grow_reach",
             tr("Maximum distance of the region from its centre; it applies when you grow again."),
+            _REACHES_MM,
+            decimals=0,
+            unit=tr(" mm"),
         )
-        self.reach.setRange(*_REACHES_MM)
-        self.reach.setDecimals(0)
-        self.reach.setSuffix(tr(" mm"))
         self.reach.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.reach.valueChanged.connect(self.reach_wanted.emit)
         self._reach_row = row(QLabel(tr("Search distance")), self.reach, 1)

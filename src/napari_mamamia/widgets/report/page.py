@@ -6,7 +6,7 @@ from typing import Final
 
 from qtpy.QtCore import QUrl, Signal
 from qtpy.QtGui import QDesktopServices
-from qtpy.QtWidgets import QComboBox, QLabel
+from qtpy.QtWidgets import QLabel
 
 from napari_mamamia.core.choices import SegmentMaker
 from napari_mamamia.core.texts import tr, tr_n
@@ -15,10 +15,10 @@ from napari_mamamia.services.report.structured import DicomChoice
 from napari_mamamia.widgets.controls.controls import (
     button,
     label,
-    named,
     row,
     set_level,
 )
+from napari_mamamia.widgets.controls.fields import combo_box
 from napari_mamamia.widgets.controls.form import Browse, Form, option
 from napari_mamamia.widgets.controls.page import Page
 
@@ -109,8 +109,7 @@ class ReportPage(Page):
             "report_gaps", tip=tr("Missing answers and contradictions in the findings.")
         )
         set_level(self.gaps, "warning")
-        self.cases: QComboBox = named(
-            QComboBox(),
+        self.cases = combo_box(
             "report_cases",
             tr(
                 "Writes one page for the open case, or one page per case and a table of all "

@@ -6,12 +6,10 @@ from typing import Any, Final
 
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
 from qtpy.QtWidgets import (
-    QComboBox,
     QGridLayout,
     QHeaderView,
     QLabel,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -27,6 +25,7 @@ from napari_mamamia.widgets.controls.colours import AGREEMENT_COLOURS, MASK_COLO
 from napari_mamamia.widgets.controls.controls import (
     FittedLabel,
     button,
+    fill_column,
     heading,
     label,
     line,
@@ -34,6 +33,7 @@ from napari_mamamia.widgets.controls.controls import (
     row,
     swatch,
 )
+from napari_mamamia.widgets.controls.fields import combo_box
 from napari_mamamia.widgets.controls.page import Page
 from napari_mamamia.widgets.controls.table_fit import TableFit
 from napari_mamamia.widgets.controls.targets import LEAST
@@ -80,11 +80,7 @@ class ErrorList(QWidget):
         TableFit(self.table, _WIDTHS)
         self.table.clicked.connect(lambda index: self.chosen.emit(index.row()))
         self.note = label("score_error_note", tip=tr("Number of errors."))
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
-        layout.addWidget(self.note)
-        layout.addWidget(self.table)
+        fill_column(self, self.note, self.table, spacing=2)
         self.show_errors(None)
 
     def show_errors(self, found: Agreement | None) -> None:
@@ -328,9 +324,7 @@ class ScorePage(Page):
         return row(self.agreement, self.previous_error, self.next_error, 1)
 
     def _make_label_line(self) -> QWidget:
-        self.labels: QComboBox = named(
-            QComboBox(), "score_label", tr("Reference label that counts as tumour.")
-        )
+        self.labels = combo_box("score_label", tr("Reference label that counts as tumour."))
         self.labels.currentIndexChanged.connect(
             lambda at: self.label_chosen.emit(self.labels.itemData(at))
         )

@@ -5,7 +5,6 @@ from typing import Final
 
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import (
-    QLineEdit,
     QMenu,
     QPushButton,
     QVBoxLayout,
@@ -15,7 +14,8 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.score.case_tags import KNOWN_TAGS
-from napari_mamamia.widgets.controls.controls import button, call_by, discard, label, named, row
+from napari_mamamia.widgets.controls.controls import button, call_by, discard, label, row
+from napari_mamamia.widgets.controls.fields import line_edit
 
 _LETTERS: Final = 34
 """Number of letters that fit on one line of buttons in a dock of 340 pixels."""
@@ -38,9 +38,7 @@ class TagsLine(QWidget):
         self._lines = QVBoxLayout()
         self._lines.setContentsMargins(0, 0, 0, 0)
         self._lines.setSpacing(4)
-        self.other: QLineEdit = named(
-            QLineEdit(), "score_tag_other", tr("Adds a tag in your own words to this case.")
-        )
+        self.other = line_edit("score_tag_other", tr("Adds a tag in your own words to this case."))
         call_by(self.other, tr("another tag"))
         self.other.setPlaceholderText(_HINT)
         self.other.returnPressed.connect(self._add_other)
@@ -126,8 +124,7 @@ def tags_menu(
         action.setChecked(tag in tags)
         action.triggered.connect(lambda on, tag=tag: want(tag, bool(on)))
     menu.addSeparator()
-    field: QLineEdit = named(QLineEdit(), "results_tag_other", tr("Adds a tag in your own words."))
-    field.setPlaceholderText(_HINT)
+    field = line_edit("results_tag_other", tr("Adds a tag in your own words."), _HINT)
 
     def add() -> None:
         text = field.text().strip()

@@ -11,12 +11,7 @@ from napari.components.overlays import TextOverlay
 from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.adapter.adapter import (
-    font_share,
-    square_off_brush,
-    text_scale,
-    watch_font,
-)
+from napari_mamamia.widgets.adapter import adapter
 from napari_mamamia.widgets.base.layers import LayerTag, Role, find_layer, tag_of
 from napari_mamamia.widgets.viewer.scene import Scene
 
@@ -196,7 +191,7 @@ class CanvasText:
         self._full = 1.0 if viewer is None else _SMALL
         self._most_letters = 1
         viewer = self._viewer
-        square_off_brush(viewer)
+        adapter.square_off_brush(viewer)
         for edge, position in zip(_EDGES, _POSITIONS, strict=True):
             viewer.canvas.overlays[_PREFIX + edge] = TextOverlay(position=position)
         for name in ("phase", "plane", "tool"):
@@ -204,7 +199,7 @@ class CanvasText:
         self._place_plane()
         self._fit_texts()
         viewer.canvas.events.size.connect(self._fit_texts)
-        watch_font(self._fit_texts)
+        adapter.watch_font(self._fit_texts)
         for event in (viewer.dims.events.current_step, viewer.dims.events.order):
             event.connect(self.update)
         viewer.dims.events.ndisplay.connect(self.update)
@@ -327,8 +322,8 @@ class CanvasText:
     def _fit_texts(self, _event: object = None) -> None:
         if self._is_closed:
             return
-        large = font_share()
-        width = int(self._viewer.canvas.size[1]) / (text_scale() * large)
+        large = adapter.font_share()
+        width = int(self._viewer.canvas.size[1]) / (adapter.text_scale() * large)
         was_narrow, self._is_narrow = self._is_narrow, width < _NARROW_PIXELS
         roomy = _BROKEN_PIXELS if self._is_narrow else _ROOMY_PIXELS
         most = _SMALL if self._is_narrow else self._full
@@ -400,7 +395,7 @@ class CanvasText:
 
 def has_room(viewer: Any, text: str, points: float) -> bool:
     """Return whether a text's lines, of a size in points, fit next to the middle letter."""
-    width = int(viewer.canvas.size[1]) / text_scale()
+    width = int(viewer.canvas.size[1]) / adapter.text_scale()
     most = _count_letters(width, max(round(points), 1))
     return max(map(len, text.splitlines()), default=0) <= most
 

@@ -16,14 +16,8 @@ from napari_mamamia.core.blinding import NOT_BLIND
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import HiddenError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.widgets.adapter import drawing
 from napari_mamamia.widgets.adapter.adapter import main_view
-from napari_mamamia.widgets.adapter.drawing import (
-    drawn_once,
-    insert_unchosen,
-    make_visual,
-    sliced_later,
-    sliced_once,
-)
 from napari_mamamia.widgets.adapter.labels import late_drawing, trim_contours
 from napari_mamamia.widgets.adapter.outlines import stock_line
 from napari_mamamia.widgets.adapter.stepping import keep_lightly, step_lightly
@@ -90,7 +84,7 @@ class SpareLayers:
         # Phases need a spare for the first case alone: later ones replace the data of the
         # existing layer.
         self._wanted = list(_KINDS)
-        with sliced_later(spare):
+        with drawing.sliced_later(spare):
             spare.data = data
             for name, value in keywords.items():
                 if name not in _AS_MADE:
@@ -126,7 +120,7 @@ class SpareLayers:
         if kind not in self._bare:
             self._bare[kind] = create_layer(_make_placeholder(*kind))
         else:
-            make_visual(view, self._bare[kind])
+            drawing.make_visual(view, self._bare[kind])
             self._ready[kind] = self._bare.pop(kind)
             return
         if kind[0] == "labels":
@@ -226,7 +220,7 @@ class LayerStack:
         """Defer drawing from the first layer that is added, removed, shown or hidden."""
         if self._own_change and not self._is_batched:
             self._is_batched = True
-            self._batch.enter_context(drawn_once(self.viewer.layers))
+            self._batch.enter_context(drawing.drawn_once(self.viewer.layers))
 
     def put(self, made: LayerTuple, role: Role, style: Callable[[Any], None] | None = None) -> Any:
         """Add a layer, or set the data of the existing layer with this role.
@@ -249,7 +243,7 @@ class LayerStack:
         if layer is None:
             layer = self._make_layer(made, style or _leave_as_made)
             self._draw_once()
-            insert_unchosen(self.viewer.layers, self._place_of(role), layer)
+            drawing.insert_unchosen(self.viewer.layers, self._place_of(role), layer)
             self.spares.stock_later()
             return layer
         # Before the data: copies in other views read the tag when their event comes.
@@ -305,7 +299,7 @@ class LayerStack:
 
     def _remove_next(self) -> None:
         if self._retired:
-            with sliced_once(self.viewer), self.changing():
+            with drawing.sliced_once(self.viewer), self.changing():
                 self.remove([self._retired.pop(0)])
 
     def take_away(self, *roles: Role) -> None:

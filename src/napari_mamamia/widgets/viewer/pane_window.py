@@ -11,18 +11,12 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFrame, QSplitter, QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.adapter.adapter import (
-    canvas_of,
-    canvas_widget,
-    main_view,
-    new_view,
-    pass_keys_to_main,
-)
+from napari_mamamia.widgets.adapter import adapter
 from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
 from napari_mamamia.widgets.adapter.sliders import fit_slider_texts, sliders_of
 from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import find_line_style
-from napari_mamamia.widgets.controls.controls import discard
+from napari_mamamia.widgets.controls.controls import discard, fill_column
 from napari_mamamia.widgets.viewer.pane import Pane, PaneKind
 
 # The cross-hair: four thin lines on a view's canvas, with a gap in the middle.
@@ -179,7 +173,7 @@ class PaneWindow:
     @property
     def is_there(self) -> bool:
         """Whether the viewer has a window for additional views."""
-        return main_view(self._viewer) is not None
+        return adapter.main_view(self._viewer) is not None
 
     @property
     def sizes(self) -> list[int]:
@@ -247,7 +241,7 @@ class PaneWindow:
             return
         if self._outer is None or self._column is None or self._main_column is None:
             return
-        view = main_view(self._viewer) if pane is None else self._views.get(pane)
+        view = adapter.main_view(self._viewer) if pane is None else self._views.get(pane)
         splitters = (self._outer, self._column, self._main_column)
         self._shared = [(splitter, splitter.sizes()) for splitter in splitters]
         for splitter in splitters:
@@ -256,7 +250,7 @@ class PaneWindow:
             if kept:
                 splitter.setChildrenCollapsible(True)
                 splitter.setSizes([1000 * (child in kept) for child in children])
-        canvas = canvas_widget(self._viewer) if pane is None else self.canvas(pane)
+        canvas = adapter.canvas_widget(self._viewer) if pane is None else self.canvas(pane)
         if canvas is not None:
             canvas.setFocus()
 
@@ -265,7 +259,7 @@ class PaneWindow:
         for splitter, sizes in shared:
             splitter.setSizes(sizes)
             splitter.setChildrenCollapsible(False)
-        canvas = canvas_widget(self._viewer)
+        canvas = adapter.canvas_widget(self._viewer)
         if shared and canvas is not None:
             canvas.setFocus()
 
@@ -275,7 +269,7 @@ class PaneWindow:
 
         Qt moves the keyboard focus away from a hidden widget; the focus is restored afterwards.
         """
-        canvas = canvas_widget(self._viewer)
+        canvas = adapter.canvas_widget(self._viewer)
         had_keyboard = canvas is not None and canvas.hasFocus()
         outer.setUpdatesEnabled(False)
         outer.hide()
@@ -293,8 +287,8 @@ class PaneWindow:
         layout = None if frame is None else frame.layout()
         if layout is None:
             return
-        view = new_view(pane.model)
-        pass_keys_to_main(view, self._viewer)
+        view = adapter.new_view(pane.model)
+        adapter.pass_keys_to_main(view, self._viewer)
         draw_smooth_outlines(view, find_line_style)
         view.setToolTip("")
         view.hide()
@@ -311,7 +305,7 @@ class PaneWindow:
     def show(self, pane: Pane) -> None:
         """Show the view of a pane."""
         view = self._views.get(pane)
-        canvas = None if view is None else canvas_of(view)
+        canvas = None if view is None else adapter.canvas_of(view)
         if view is None or canvas is None:
             return
         # The keys are bound in the main view: a click in a further one must not take the
@@ -344,7 +338,7 @@ class PaneWindow:
 
     def settle(self) -> None:
         """Also draw the cross-hair of the main view."""
-        canvas = canvas_widget(self._viewer)
+        canvas = adapter.canvas_widget(self._viewer)
         if canvas is not None and None not in self._crosses:
             self._crosses[None] = CrossHair(self._viewer, canvas)
 
@@ -359,7 +353,7 @@ class PaneWindow:
     def canvas(self, pane: Pane) -> QWidget | None:
         """Return the widget of a pane, or None if it has no window."""
         view = self._views.get(pane)
-        return None if view is None else canvas_of(view)
+        return None if view is None else adapter.canvas_of(view)
 
     def clear(self) -> None:
         """Show the main view alone."""
@@ -402,16 +396,13 @@ class PaneWindow:
     def _make_room(self) -> None:
         """Create the column for additional views at the first call."""
         if self._column is None:
-            main = main_view(self._viewer)
+            main = adapter.main_view(self._viewer)
             holder = None if main is None else main.parentWidget()
             layout = None if holder is None else holder.layout()
             if main is None or layout is None:
                 return
             self._frame = QWidget()
             self._frame.setObjectName("planes_frame")
-            rows = QVBoxLayout(self._frame)
-            rows.setContentsMargins(0, 0, 0, 0)
-            rows.setSpacing(0)
             self._outer = QSplitter(Qt.Orientation.Horizontal)
             self._outer.setObjectName("planes_splitter")
             self._outer.setToolTip("")
@@ -423,11 +414,11 @@ class PaneWindow:
             self._main_column = QSplitter(Qt.Orientation.Vertical)
             self._main_column.setObjectName("main_column")
             self._main_column.setChildrenCollapsible(False)
-            rows.addWidget(self._outer, stretch=1)
+            fill_column(self._frame, (self._outer, 1), spacing=0)
             layout.addWidget(self._frame)
             self._outer.addWidget(self._main_column)
             self._outer.addWidget(self._column)
-            canvas = canvas_widget(self._viewer)
+            canvas = adapter.canvas_widget(self._viewer)
             had_keyboard = canvas is not None and canvas.hasFocus()
             # Last: Qt takes 50 ms to style napari's view again each time it is moved.
             self._main_column.addWidget(main)
@@ -452,4 +443,4 @@ class PaneWindow:
             is_hidden = widget.isHidden()
             layout.addWidget(widget)
             widget.setHidden(is_hidden)  # Qt hides a widget that gets another parent
-            fit_slider_texts(main_view(self._viewer))
+            fit_slider_texts(adapter.main_view(self._viewer))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QButtonGroup, QComboBox, QFrame, QLabel, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QButtonGroup, QComboBox, QFrame, QLabel, QWidget
 
 from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.texts import tr
@@ -12,11 +12,13 @@ from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import (
     FittedLabel,
     call_by,
+    fill_column,
     named,
     row,
     row_name,
     tool_button,
 )
+from napari_mamamia.widgets.controls.fields import combo_box
 from napari_mamamia.widgets.controls.targets import Slider
 from napari_mamamia.widgets.viewer.cine import PACES
 from napari_mamamia.widgets.viewer.planes import Layout
@@ -43,17 +45,16 @@ class ViewPanel(QFrame):
         super().__init__()
         self.setObjectName("view_panel")
         self.setToolTip(tr("Settings of the image view."))
-        lines = QVBoxLayout(self)
-        lines.setContentsMargins(0, 0, 0, 2)
-        lines.setSpacing(3)
-        for line in (
+        fill_column(
+            self,
             self._make_layouts(),
             self._make_images(),
             self._make_slab(),
             self._make_contrast(),
             self._make_cine(),
-        ):
-            lines.addWidget(line)
+            margins=(0, 0, 0, 2),
+            spacing=3,
+        )
 
     # ---------------------------------------------------------------- to show
 
@@ -129,10 +130,8 @@ class ViewPanel(QFrame):
             for layout, (text, tip) in texts.items()
         }
         self._layout_group = _make_group(self, list(self.layouts.values()))
-        self.beside: QComboBox = named(
-            QComboBox(),
-            "view_beside",
-            tr("Phase to show next to the phase selected with the slider."),
+        self.beside = combo_box(
+            "view_beside", tr("Phase to show next to the phase selected with the slider.")
         )
         self.beside.activated.connect(self.beside_wanted.emit)
         self._beside_line = row(QLabel(tr("second phase")), self.beside)
@@ -158,10 +157,8 @@ class ViewPanel(QFrame):
             for image, (text, tip) in texts.items()
         }
         self._image_group = _make_group(self, list(self.images.values()))
-        self.minus: QComboBox = named(
-            QComboBox(),
-            "view_minus",
-            tr("Phase to subtract from the phase selected with the slider."),
+        self.minus = combo_box(
+            "view_minus", tr("Phase to subtract from the phase selected with the slider.")
         )
         call_by(self.minus, tr("minus phase"))
         # At 200 % text the row fits the panel only if the longest name does not set its width.
@@ -189,8 +186,7 @@ class ViewPanel(QFrame):
         return line
 
     def _make_contrast(self) -> QWidget:
-        self.contrast: QComboBox = named(
-            QComboBox(),
+        self.contrast = combo_box(
             "view_contrast",
             with_key(
                 tr("Window/level preset; drag with the middle button to set your own."), "contrast"
@@ -218,7 +214,7 @@ class ViewPanel(QFrame):
             self.cine_wanted.emit,
         )
         self.play.setProperty("framed", True)
-        self.pace: QComboBox = named(QComboBox(), "view_pace", tr("Phases per second."))
+        self.pace = combo_box("view_pace", tr("Phases per second."))
         self.pace.addItems([f"{pace} / s" for pace in PACES])
         self.pace.activated.connect(lambda at: self.pace_wanted.emit(PACES[at]))
         return row(_make_name(tr("Phases")), self.play, self.pace, self._beside_line, 1)

@@ -8,29 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from napari_mamamia.cli import options
 from napari_mamamia.cli.given import Program
-from napari_mamamia.cli.options import (
-    AsRootOption,
-    BootstrapOption,
-    CasesOption,
-    ColumnsOption,
-    ConsentOption,
-    CudaOnProcessorOption,
-    GateOption,
-    IsolationOption,
-    OutOption,
-    OverwriteOption,
-    ProfileOption,
-    PythonOption,
-    SeedOption,
-    UnusableOption,
-    WorkersOption,
-    case_list,
-    column_choice,
-    existing_policy,
-    isolation_kind,
-    place_of,
-)
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run
 from napari_mamamia.cli.quantities import GIGABYTES, SECONDS, Quantity
 from napari_mamamia.core.choices import IsolationChoice, ProfileName, Task
@@ -63,8 +42,8 @@ def init(
     clinical: Annotated[
         Path | None, typer.Option("--clinical", help="Clinical table (.xlsx, .ods, .csv).")
     ] = None,
-    columns: ColumnsOption = None,
-    cases: CasesOption = None,
+    columns: options.ColumnsOption = None,
+    cases: options.CasesOption = None,
     definition: Annotated[
         str | None,
         typer.Option(
@@ -81,12 +60,12 @@ def init(
             help="Model that a measure of the definition uses; repeatable.",
         ),
     ] = None,
-    unusable: UnusableOption = None,
+    unusable: options.UnusableOption = None,
     task: Annotated[Task, typer.Option("--task", help="What teams submit.")] = Task.SEGMENTATION,
     name: Annotated[str, typer.Option("--name", help="Title (default: the folder's name).")] = "",
-    profile: ProfileOption = ProfileName.CLINICAL,
-    bootstrap: BootstrapOption = 1000,
-    seed: SeedOption = 42,
+    profile: options.ProfileOption = ProfileName.CLINICAL,
+    bootstrap: options.BootstrapOption = 1000,
+    seed: options.SeedOption = 42,
     attempts: Annotated[
         int, typer.Option("--attempts", parser=_ATTEMPTS, help="Attempts per team (0: any number).")
     ] = 0,
@@ -137,7 +116,7 @@ def init(
             "--take-tables", help="Accept tables of scores, and show them as not verified."
         ),
     ] = False,
-    gate: GateOption = None,
+    gate: options.GateOption = None,
     ladder: Annotated[
         bool,
         typer.Option(
@@ -157,7 +136,7 @@ def init(
     )
     from napari_mamamia.scoring.case.profiles import profile_named
 
-    listed = case_list(cases)
+    listed = options.case_list(cases)
     chosen = None if definition is None else run(partial(definition_named, definition))
     if chosen is not None and chosen.profile and profile == ProfileName.CLINICAL:
         profile = chosen.profile
@@ -174,7 +153,7 @@ def init(
         reference=reference,
         images=images,
         clinical=clinical,
-        columns=column_choice(columns),
+        columns=options.column_choice(columns),
         case_ids=listed.case_ids if listed else (),
         rule=unusable,
         profile=profile_named(profile),
@@ -248,9 +227,9 @@ def score(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Also write metrics.json.")
     ] = None,
-    overwrite: OverwriteOption = False,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Measure one submission as a definition says, without a challenge; exit code 3 if incomplete.
+    """Score one submission by a challenge definition, without a challenge; exit 3 if incomplete.
 
     Example: mamamia challenge score TEAM --challenge odelia-2025 --reference TRUTH
     """
@@ -290,12 +269,12 @@ def run_teams(
         bool,
         typer.Option("--express", help="Run only the express lane: no attempt, no scores."),
     ] = False,
-    workers: WorkersOption = 0,
-    isolation: IsolationOption = IsolationChoice.AUTO,
-    consent: ConsentOption = False,
-    python: PythonOption = None,
-    cuda_on_processor: CudaOnProcessorOption = False,
-    as_root: AsRootOption = False,
+    workers: options.WorkersOption = 0,
+    isolation: options.IsolationOption = IsolationChoice.AUTO,
+    consent: options.ConsentOption = False,
+    python: options.PythonOption = None,
+    cuda_on_processor: options.CudaOnProcessorOption = False,
+    as_root: options.AsRootOption = False,
 ) -> None:
     """Score the submissions in FOLDER/submissions and record each attempt in the ledger.
 
@@ -308,13 +287,13 @@ def run_teams(
     )
 
     program = SubmissionSettings(
-        isolation=isolation_kind(isolation),
+        isolation=options.isolation_kind(isolation),
         consent=consent,
         python=python,
         as_root=as_root,
         cuda_on_processor=cuda_on_processor,
     )
-    settings = ProgramSettings(program, place_of(workers, "", None), express)
+    settings = ProgramSettings(program, options.place_of(workers, "", None), express)
     finished = run(partial(run_challenge, folder, tuple(team or ()), settings))
     for outcome in finished.teams:
         _print_team(outcome)
@@ -344,10 +323,10 @@ def _print_team(outcome: "TeamOutcome") -> None:
 @app.command("rank")
 def rank(
     folder: FolderArgument,
-    out: OutOption,
-    overwrite: OverwriteOption = False,
+    out: options.OutOption,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Make the leaderboard: OUT/leaderboard.html, a page for each team, and data files.
+    """Write the leaderboard: OUT/leaderboard.html, one page per team, and data files.
 
     Example: mamamia challenge rank BOARD --out RANKS
     """
@@ -358,7 +337,7 @@ def rank(
         show_rank,
     )
 
-    existing = existing_policy(False, overwrite)
+    existing = options.existing_policy(False, overwrite)
     ranking = run(partial(rank_challenge, folder, out, existing=existing))
     board = ranking.board
     mentioned = set()
@@ -410,7 +389,7 @@ def verify_all(
         bool, typer.Option("--quick", help="Compare only hashes; do not compute the scores again.")
     ] = False,
 ) -> None:
-    """Verify a challenge from its inputs; exit code 3 and a list if anything differs.
+    """Verify a challenge against its inputs; list all differences and exit with code 3 if any.
 
     Example: mamamia challenge verify BOARD
     """
@@ -436,7 +415,7 @@ def publish_boards(
     boards: Annotated[
         list[Path], typer.Argument(metavar="BOARD...", help="Folder of a leaderboard; repeatable.")
     ],
-    out: OutOption,
+    out: options.OutOption,
     title: Annotated[
         str, typer.Option("--title", help="Title of the site (default: the challenge's).")
     ] = "",
@@ -461,9 +440,9 @@ def publish_boards(
             help="Cases of the public part; the others are the private part.",
         ),
     ] = None,
-    overwrite: OverwriteOption = False,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Publish leaderboards as a site without case ids or values of cases: OUT/index.html.
+    """Publish leaderboards as a web site without case ids and without values of single cases.
 
     Example: mamamia challenge publish RANKS --out SITE
     """
@@ -476,10 +455,10 @@ def publish_boards(
     pairs = [text.partition("=") for text in link or ()]
     try:
         links = {team: address for team, _, address in pairs}
-        settings = PublishSettings(title, links, minimum_group, case_list(public_cases))
+        settings = PublishSettings(title, links, minimum_group, options.case_list(public_cases))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    existing = existing_policy(False, overwrite)
+    existing = options.existing_policy(False, overwrite)
     published = run(partial(publish, boards, out, settings, existing=existing))
     for task in published.site.tasks:
         print(f"{task.challenge}, {task.task}: {count_of(len(task.rows), 'team')}")

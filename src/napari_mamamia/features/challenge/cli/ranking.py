@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from napari_mamamia.cli import options
 from napari_mamamia.cli.given import ALWAYS, Where, refuse_idle
-from napari_mamamia.cli.options import (
-    ClinicalOption,
-    ColumnsOption,
-    OutOption,
-    OverwriteOption,
-    ProfileOption,
-    SeedOption,
-    column_choice,
-    existing_policy,
-)
 from napari_mamamia.cli.printing import print_table, run
 from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.cli.scripting import report_result, reports_result
@@ -75,13 +66,13 @@ OPTIONS: Final[dict[str, Where]] = {
     "minimum_site": _WITH_TABLE,
     "correction": _WITH_TESTS,
 }  # fmt: skip
-"""The inputs that each parameter of `rank` applies to; a new parameter needs an entry."""
+"""The inputs to which each parameter of `rank` applies; a new parameter needs an entry."""
 
 
 @reports_result
 def rank(
     context: typer.Context,
-    out: OutOption,
+    out: options.OutOption,
     tables: Annotated[
         list[str] | None,
         typer.Argument(
@@ -139,7 +130,7 @@ def rank(
     resamples: Annotated[
         int, typer.Option("--resamples", parser=_RESAMPLES, help="Resamples of the cases.")
     ] = 1000,
-    seed: SeedOption = 42,
+    seed: options.SeedOption = 42,
     draws: Annotated[
         Path | None,
         typer.Option(
@@ -165,12 +156,12 @@ def rank(
             "--minimum-site", parser=_SITE, help="Leave smaller sites out of the ranking."
         ),
     ] = 0,
-    clinical: ClinicalOption = None,
-    columns: ColumnsOption = None,
-    profile: ProfileOption = ProfileName.CLINICAL,
-    overwrite: OverwriteOption = False,
+    clinical: options.ClinicalOption = None,
+    columns: options.ColumnsOption = None,
+    profile: options.ProfileOption = ProfileName.CLINICAL,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Rank algorithms by every method, with certainty: OUT/rank.json, OUT/ranks.csv.
+    """Rank algorithms by every method, with uncertainty: OUT/rank.json, OUT/ranks.csv.
 
     Example: mamamia rank A/case_scores.csv B/case_scores.csv --out RANKS
     """
@@ -180,7 +171,7 @@ def rank(
     from napari_mamamia.scoring.ranking.table import VALUE_METHODS, RankSettings
 
     refuse_idle(context, OPTIONS)
-    existing = existing_policy(False, overwrite)
+    existing = options.existing_policy(False, overwrite)
     inputs = _read_words(
         tables or [], table, metric or [], smaller, draws, clinical, columns, profile
     )
@@ -221,7 +212,7 @@ def _parse_missing(text: str) -> "MissingRule":
 def _choose_methods(
     methods: list[RankMethod] | None, clinical: Path | None
 ) -> tuple[RankMethod, ...]:
-    """Return the distinct selected methods; () selects all methods that the table allows."""
+    """Return the selected methods without duplicates; () means all methods that apply."""
     chosen = tuple(dict.fromkeys(methods or ()))
     if set(chosen) == {RankMethod.COMPOSITE}:
         raise typer.BadParameter(
@@ -256,7 +247,7 @@ def _read_words(
             None if smaller is None else not smaller,
             draws,
             clinical,
-            column_choice(columns),
+            options.column_choice(columns),
             profile_named(profile),
         )
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""`mamamia site`: evaluate models at a site, and merge the files of several sites."""
+"""`mamamia site`: evaluate models at one site, and merge the result files of several sites."""
 
 import sys
 from functools import partial
@@ -7,16 +7,8 @@ from typing import Annotated
 
 import typer
 
+from napari_mamamia.cli import options
 from napari_mamamia.cli.given import Program
-from napari_mamamia.cli.options import (
-    ClinicalOption,
-    ColumnsOption,
-    OutOption,
-    OverwriteOption,
-    ProfileOption,
-    column_choice,
-    existing_policy,
-)
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run, shown
 from napari_mamamia.core.choices import ProfileName, SiteShare
 from napari_mamamia.core.names import count_of
@@ -47,12 +39,12 @@ def evaluate(
         list[str] | None,
         typer.Option("--digest", metavar="NAME=SHA256", help="SHA-256 of a model; repeatable."),
     ] = None,
-    clinical: ClinicalOption = None,
-    columns: ColumnsOption = None,
-    profile: ProfileOption = ProfileName.CLINICAL,
-    overwrite: OverwriteOption = False,
+    clinical: options.ClinicalOption = None,
+    columns: options.ColumnsOption = None,
+    profile: options.ProfileOption = ProfileName.CLINICAL,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Score models on a site's own cases and write one JSON file of scores without case ids.
+    """Score models on a site's own cases, and write the scores without case ids to one JSON file.
 
     Example: mamamia site evaluate --reference EXPERT --prediction MASKS --site A --out site_a.json
     """
@@ -66,7 +58,7 @@ def evaluate(
     from napari_mamamia.services.score.settings import ScoreSettings
 
     settings = ScoreSettings(
-        profile_named(profile), clinical, n_resamples=0, columns=column_choice(columns)
+        profile_named(profile), clinical, n_resamples=0, columns=options.column_choice(columns)
     )
     site_settings = SiteSettings(site, share, key, read_digests(digest or ()))
     models = [prediction_folder(text) for text in prediction]
@@ -96,16 +88,16 @@ def evaluate(
 @app.command("merge")
 def merge(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of sites.")],
-    out: OutOption,
-    overwrite: OverwriteOption = False,
+    out: options.OutOption,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Merge files of sites with equal definitions: OUT/sites.json, OUT/site_heat_map.csv.
+    """Merge site files that use the same definitions: OUT/sites.json, OUT/site_heat_map.csv.
 
     Example: mamamia site merge site_a.json site_b.json --out SITES
     """
     from napari_mamamia.features.challenge.services.challenge.site import merge_sites
 
-    existing = existing_policy(False, overwrite)
+    existing = options.existing_policy(False, overwrite)
     merged = run(partial(merge_sites, files, out, existing=existing))
     cells = [
         (str(row[0]), str(row[1]), *(shown(float(cell), 3) for cell in row[2:]))

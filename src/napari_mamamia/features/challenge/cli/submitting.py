@@ -6,25 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from napari_mamamia.cli import options
 from napari_mamamia.cli.opening import open_at
-from napari_mamamia.cli.options import (
-    AsRootOption,
-    CaseOption,
-    ColumnsOption,
-    ConsentOption,
-    CudaOnProcessorOption,
-    DataSetArgument,
-    IsolationOption,
-    LayoutOption,
-    OutOption,
-    OverwriteOption,
-    PatientOption,
-    PythonOption,
-    ResumeOption,
-    VisitOption,
-    existing_policy,
-    isolation_kind,
-)
 from napari_mamamia.cli.printing import finish, run
 from napari_mamamia.cli.quantities import GIGABYTES, SECONDS, Quantity
 from napari_mamamia.cli.scripting import report_result, reports_result
@@ -50,8 +33,8 @@ def run_submission(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="Submission: a folder with model.py.")
     ],
-    data_set: DataSetArgument,
-    out: OutOption,
+    data_set: options.DataSetArgument,
+    out: options.OutOption,
     express: Annotated[
         int,
         typer.Option(
@@ -87,24 +70,24 @@ def run_submission(
     task: Annotated[
         Task, typer.Option("--task", help="What the submission must return.")
     ] = Task.BOTH,
-    case: CaseOption = None,
+    case: options.CaseOption = None,
     together: Annotated[
         bool, typer.Option("--together", help="Run all cases in one process, as in the challenge.")
     ] = False,
-    isolation: IsolationOption = IsolationChoice.AUTO,
-    consent: ConsentOption = False,
-    python: PythonOption = None,
+    isolation: options.IsolationOption = IsolationChoice.AUTO,
+    consent: options.ConsentOption = False,
+    python: options.PythonOption = None,
     image: Annotated[
         str | None, typer.Option("--image", help="Container image, for docker and podman.")
     ] = None,
-    cuda_on_processor: CudaOnProcessorOption = False,
-    as_root: AsRootOption = False,
-    resume: ResumeOption = False,
-    columns: ColumnsOption = None,
-    layout: LayoutOption = "",
-    patient: PatientOption = None,
-    visit: VisitOption = None,
-    overwrite: OverwriteOption = False,
+    cuda_on_processor: options.CudaOnProcessorOption = False,
+    as_root: options.AsRootOption = False,
+    resume: options.ResumeOption = False,
+    columns: options.ColumnsOption = None,
+    layout: options.LayoutOption = "",
+    patient: options.PatientOption = None,
+    visit: options.VisitOption = None,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv.
 
@@ -122,14 +105,14 @@ def run_submission(
         express_seconds=express_limit,
         limits=_make_limits(time_limit, memory_limit),
         together=together,
-        isolation=isolation_kind(isolation),
+        isolation=options.isolation_kind(isolation),
         consent=consent,
         image=image or CHALLENGE_IMAGE,
         python=python,
         as_root=as_root,
         cuda_on_processor=cuda_on_processor,
     )
-    existing = existing_policy(resume, overwrite)
+    existing = options.existing_policy(resume, overwrite)
     opened = open_at(data_set, columns, layout, patient, visit)
     job = partial(service.run_submission, opened, folder, out, settings, case or (), existing)
     _print_submission(run(job), out, settings)
@@ -193,4 +176,4 @@ def _print_cases(done: "SubmissionSummary") -> None:
         print(f"{saved.case_id}  {saved.volume_mm3 / 1000:.2f} ml  {saved.seconds:.1f} s{pcr}")
         for note in saved.notes:
             print(f"    {note}")
-    """Check this computer: hardware, extras, isolation, and models with a known result."""
+    """Check this computer: hardware, optional packages, isolation, and models with known output."""

@@ -1,4 +1,4 @@
-"""The form of the Leaderboard tab that makes a ranking of scored models."""
+"""The form on the Leaderboard tab that makes a ranking of scored models."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,9 +32,10 @@ _MOST_ROWS: Final = 4
 
 
 class RankingForm(QWidget):
-    """The score tables to rank, the metric, and a button that starts.
+    """Form with the score tables to rank, the metric, and a start button.
 
-    The signal `start_wanted` carries the tables and the metric; `scoring_wanted` carries nothing.
+    The signal `start_wanted` carries the tables and the metric; `scoring_wanted` requests the page
+    for scoring.
     """
 
     start_wanted = Signal(object, str)
@@ -76,14 +77,15 @@ class RankingForm(QWidget):
         for widget in (
             self.state,
             self.tables,
-            row(self.start, self.metric, add, self.score, 1),
+            row(self.start, self.metric, 1),
+            row(add, self.score, 1),
         ):
             layout.addWidget(widget)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self.show_tables(())
 
     def show_tables(self, tables: Sequence[AlgorithmTable]) -> None:
-        """Show the score tables that were found, all ticked."""
+        """List the score tables that were found, with all of them ticked."""
         self.tables.clear()
         for table in tables:
             self._add_table(table)

@@ -1,4 +1,4 @@
-"""The Leaderboard tab: a summary, the teams by a method, and the cases of every team."""
+"""The Leaderboard tab: a summary, the teams ranked by a method, and every team's cases."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +10,11 @@ from qtpy.QtWidgets import (
     QComboBox,
     QFileDialog,
     QHeaderView,
+    QListWidget,
+    QListWidgetItem,
     QSizePolicy,
     QSplitter,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -25,22 +26,124 @@ from napari_mamamia.features.challenge.services.rank.board import (
     order_cases,
     say_lead,
 )
-from napari_mamamia.features.challenge.widgets.making import RankingForm
-from napari_mamamia.features.challenge.widgets.models import (
-    BAD_COLOUR,
-    TEAM_WIDTHS,
-    CasesModel,
-    TeamsModel,
-)
+from napari_mamamia.features.challenge.services.rank.inputs import AlgorithmTable
+from napari_mamamia.features.challenge.widgets import models
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR
 from napari_mamamia.widgets.controls.controls import (
+    button,
+    fill_column,
     label,
     named,
     row,
     set_level,
+    set_primary,
     tool_button,
 )
+from napari_mamamia.widgets.controls.fields import combo_box
 from napari_mamamia.widgets.controls.table_fit import TableFit
+
+_METRICS: Final = (("dsc", "Dice"), ("hausdorff95_mm", "HD95 [mm]"), ("norm_hd", "NormHD"))
+_FEWEST: Final = 2
+_MOST_ROWS: Final = 4
+
+
+class RankingForm(QWidget):
+    """The score tables to rank, the metric, and a button that starts.
+
+    The signal `start_wanted` carries the tables and the metric; `scoring_wanted` carries nothing.
+    """
+
+    start_wanted = Signal(object, str)
+    scoring_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("ranking_form")
+        self.state = label("ranking_state", tip=tr("What a ranking needs."))
+        self.tables: QListWidget = named(
+            QListWidget(), "ranking_tables", tr("Score tables to rank; ticked tables are included.")
+        )
+        self.tables.itemChanged.connect(lambda _item: self._show_state())
+        self.metric = combo_box("ranking_metric", tr("Selects the value to rank by."))
+        for name, title in _METRICS:
+            self.metric.addItem(title, name)
+        self.start = button(
+            "ranking_start",
+            tr("Make ranking"),
+            tr("Ranks the models of these tables, and shows the leaderboard."),
+            self._request_start,
+        )
+        add = button(
+            "ranking_add",
+            tr("Add score table…"),
+            tr("Adds a table of case scores from another folder."),
+            self._browse_tables,
+        )
+        self.score = button(
+            "ranking_score",
+            tr("Score models"),
+            tr("Goes to the Batch page to score the masks of models."),
+            self.scoring_wanted.emit,
+        )
+        fill_column(self, self.state, self.tables, row(self.start, self.metric, add, self.score, 1))
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.show_tables(())
+
+    def show_tables(self, tables: Sequence[AlgorithmTable]) -> None:
+        """Show the score tables that were found, all ticked."""
+        self.tables.clear()
+        for table in tables:
+            self._add_table(table)
+        self._show_state()
+
+    def chosen(self) -> tuple[AlgorithmTable, ...]:
+        """Return the ticked tables."""
+        items = (self.tables.item(index) for index in range(self.tables.count()))
+        return tuple(
+            item.data(Qt.ItemDataRole.UserRole)
+            for item in items
+            if item is not None and item.checkState() == Qt.CheckState.Checked
+        )
+
+    def _add_table(self, table: AlgorithmTable) -> None:
+        item = QListWidgetItem(f"{table.name}   …/{table.path.parent.name}/{table.path.name}")
+        item.setToolTip(str(table.path))
+        item.setData(Qt.ItemDataRole.UserRole, table)
+        item.setCheckState(Qt.CheckState.Checked)
+        self.tables.addItem(item)
+
+    def _show_state(self) -> None:
+        n_chosen = len(self.chosen())
+        is_enough = n_chosen >= _FEWEST
+        self.start.setEnabled(is_enough)
+        set_primary(self.start, is_enough)
+        set_primary(self.score, not is_enough)
+        self.state.setText(
+            tr("Ranking of {n} models.", n=n_chosen)
+            if is_enough
+            else tr(
+                "A ranking compares at least two models: score them first, or add score tables."
+            )
+        )
+        set_level(self.state, "" if is_enough else "warning")
+        shown = min(max(self.tables.count(), 1), _MOST_ROWS)
+        self.tables.setMaximumHeight(shown * self.tables.fontMetrics().height() * 2)
+        self.tables.setVisible(self.tables.count() > 0)
+
+    def _request_start(self) -> None:
+        self.start_wanted.emit(self.chosen(), str(self.metric.currentData()))
+
+    def _browse_tables(self) -> None:
+        chosen, _ = QFileDialog.getOpenFileNames(
+            self,
+            tr("Add score tables"),
+            str(Path.home()),
+            tr("Tables (*.csv *.xlsx *.parquet)"),
+        )
+        for path in map(Path, chosen):
+            self._add_table(AlgorithmTable(path.parent.name, path))
+        self._show_state()
+
 
 _NOTHING: Final = tr("No ranking is open. Rank your scored models, or open a ranking.")
 _LEAST_HEIGHT: Final = 60
@@ -66,7 +169,7 @@ _METHOD_TEXTS: Final = {
 
 
 class CellTable(QTableView):
-    """A table whose cells open on click or Enter; `opened` carries row and column."""
+    """A table whose cells open on click or Enter; the signal `opened` carries row and column."""
 
     opened = Signal(int, int)
 
@@ -87,7 +190,7 @@ class CellTable(QTableView):
         self.clicked.connect(self._open_index)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open the cell on Enter; pass letters on to the shortcuts of the window."""
+        """Open a cell on Enter, and pass letters on as window shortcuts."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._open_index(self.currentIndex())
         elif event.text().strip():
@@ -105,7 +208,7 @@ class LeaderboardTab(QWidget):
 
     The signal `folder_chosen` carries a path, `cell_chosen` a case and a team ("" for none).
     `masks_chosen` carries a team and the folder of its masks, `masks_declined` a team. `reordered`
-    reports that the order of the cases changed.
+    is emitted when the order of the cases has changed.
     """
 
     folder_chosen = Signal(object)
@@ -121,8 +224,8 @@ class LeaderboardTab(QWidget):
         self._table: BoardTable | None = None
         self._team = ""
         self._by: tuple[str, bool] = (CaseOrder.LISTED, False)
-        self.teams_model = TeamsModel()
-        self.cases_model = CasesModel()
+        self.teams_model = models.TeamsModel()
+        self.cases_model = models.CasesModel()
         self.cases_model.sort_wanted.connect(self._sort_by)
         self._make_choices()
         self._make_tables()
@@ -133,7 +236,7 @@ class LeaderboardTab(QWidget):
     # ---------------------------------------------------------------- for others
 
     def show_board(self, board: RankBoard | None, problem: str = "") -> None:
-        """Show a ranking; for None, show what can be opened, or the `problem`."""
+        """Show a ranking; if `board` is None, show what can be opened, or the `problem`."""
         self._board = board
         self.form.setVisible(board is None and not problem)
         self.masks_line.hide()
@@ -157,12 +260,12 @@ class LeaderboardTab(QWidget):
         self._share_width()
 
     def say_cases(self, text: str) -> None:
-        """Show which of these cases can be opened; "" if all can."""
+        """Show which of the cases can be opened; "" if all of them can be opened."""
         self.cases_note.setText(text)
         self.cases_note.setVisible(bool(text))
 
     def ask_masks(self, team: str, why: str = "") -> None:
-        """Ask for the folder of a team's masks after a case was opened without them."""
+        """Ask for the folder of a team's masks, after a case was opened without them."""
         self._team = team
         first = why or tr("The folder of {team}'s masks is not known.", team=team)
         self.masks_text.setText(tr("{first} The masks on screen are not theirs.", first=first))
@@ -173,7 +276,7 @@ class LeaderboardTab(QWidget):
         self.masks_line.show()
 
     def tell_masks(self, team: str, folder: Path) -> None:
-        """Show whose masks are displayed, with a button to change the folder."""
+        """Show which team's masks are displayed, with a button for changing the folder."""
         self._team = team
         self.masks_text.setText(
             tr(
@@ -201,7 +304,7 @@ class LeaderboardTab(QWidget):
         return self.cases_model.case_ids()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Distribute the width again, so that both sides stay usable in a narrow window."""
+        """Distribute the width again, so that both sides remain usable in a narrow window."""
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self._share_width()
@@ -217,7 +320,7 @@ class LeaderboardTab(QWidget):
         self.open = tool_button(
             "leaderboard_open",
             tr("Open ranking…"),
-            tr("Opens a folder that `mamamia rank` or `mamamia challenge rank` wrote."),
+            tr("Opens a results folder created by `mamamia rank` or `mamamia challenge rank`."),
             self._browse_folder,
         )
         self.open.setProperty("framed", True)
@@ -245,7 +348,7 @@ class LeaderboardTab(QWidget):
         self.teams.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
         self.teams.setModel(self.teams_model)
         self.teams.verticalHeader().hide()
-        self.teams.fit.set_widths(TEAM_WIDTHS)
+        self.teams.fit.set_widths(models.TEAM_WIDTHS)
         self.teams.opened.connect(lambda at, _column: self._show_team(at))
         self.cases: CellTable = named(
             CellTable(),
@@ -281,7 +384,10 @@ class LeaderboardTab(QWidget):
         self.decline_masks = tool_button(
             "leaderboard_decline_masks",
             tr("Continue without masks"),
-            tr("Opens this team's cases without its masks until the window is closed."),
+            tr(
+                "Opens this team's cases without its masks. The folder is not requested again "
+                "while this ranking is open."
+            ),
             self._decline_masks,
         )
         for tool in (self.choose_masks, self.decline_masks):
@@ -300,28 +406,29 @@ class LeaderboardTab(QWidget):
         title = row(self.sentence, self.open)
         title.layout().setStretch(0, 1)
         right = QWidget()
-        inside = QVBoxLayout(right)
-        inside.setContentsMargins(0, 0, 0, 0)
-        inside.addWidget(self.cases)
-        inside.addWidget(self.no_cases, stretch=1)
+        fill_column(right, self.cases, (self.no_cases, 1))
         self._tables = QSplitter(Qt.Orientation.Horizontal)
         self._tables.addWidget(self.teams)
         self._tables.addWidget(right)
         for index in range(2):
             self._tables.setStretchFactor(index, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 4, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(title)
-        layout.addWidget(self.form)
-        layout.addWidget(self._choices)
-        layout.addWidget(self._tables, stretch=1)
-        for widget in (self.masks_line, self.cases_note, self.legend, self.notes):
-            layout.addWidget(widget)
-        layout.addStretch()
+        fill_column(
+            self,
+            title,
+            self.form,
+            self._choices,
+            (self._tables, 1),
+            self.masks_line,
+            self.cases_note,
+            self.legend,
+            self.notes,
+            0,
+            margins=(0, 4, 0, 0),
+            spacing=4,
+        )
 
     def _show_notes(self, notes: Sequence[str]) -> None:
-        """Show the first notes, with all notes in the tooltip."""
+        """Show the first notes, and all notes in the tooltip."""
         more = len(notes) - _NOTES_SHOWN
         self.notes.setText(
             "\n".join(notes[:_NOTES_SHOWN]) + (tr(" … and {more} more", more=more) * (more > 0))
@@ -369,12 +476,12 @@ class LeaderboardTab(QWidget):
         self._sort_by(*self._by)
 
     def _share_width(self) -> None:
-        """Give each side half of the width; the cases get the width that the teams do not need."""
+        """Give each side half of the width; the cases also get width that the teams do not need."""
         half = self.width() // 2
         self._tables.setSizes([half, half])
 
     def _fit_cases(self) -> None:
-        """Fit the columns to the longest case id, up to a limit, and to the values."""
+        """Fit the columns to the values, and to the longest case id up to a limit."""
         self.cases.fit.set_widths([_CELL_WIDTH] * self.cases_model.columnCount())
         letters = self.cases.fontMetrics()
         widest = max(map(letters.horizontalAdvance, self.case_ids()), default=0)
@@ -428,7 +535,7 @@ def _explain_method(name: str) -> str:
 
 
 def _make_combo(name: str, tip: str) -> QComboBox:
-    combo: QComboBox = named(QComboBox(), name, tip)
+    combo = combo_box(name, tip)
     combo.setMinimumContentsLength(_FEWEST_LETTERS)
     policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
     combo.setSizeAdjustPolicy(policy)
@@ -450,6 +557,6 @@ def _legend_text() -> str:
         'worst value of the table &nbsp; <span style="color:{bad_colour}">▨</span> – '
         "no usable answer, scored by the rule &nbsp; <span "
         'style="color:{quiet_colour}">–</span> unknown',
-        bad_colour=BAD_COLOUR,
+        bad_colour=models.BAD_COLOUR,
         quiet_colour=QUIET_COLOUR,
     )

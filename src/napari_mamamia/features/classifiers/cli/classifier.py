@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from napari_mamamia.cli.options import (
-    OutOption,
-    OverwriteOption,
-    ResamplesOption,
-    SeedOption,
-    existing_policy,
-)
+from napari_mamamia.cli import options
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
 from napari_mamamia.cli.quantities import SENSITIVITY, Quantity
 from napari_mamamia.cli.scripting import report_result, reports_result
@@ -62,7 +56,7 @@ def score_classifier(
         list[str],
         typer.Option("--score", metavar="COLUMN", help="Column of a model's scores; repeatable."),
     ],
-    out: OutOption,
+    out: options.OutOption,
     reader: ReaderOption = "",
     cluster: ClusterOption = "",
     exam: Annotated[
@@ -103,9 +97,9 @@ def score_classifier(
         MissingScore,
         typer.Option("--missing", help="Treatment of missing and invalid scores."),
     ] = MissingScore.LEAST_FAVOURABLE,
-    bootstrap: ResamplesOption = None,
-    seed: SeedOption = 42,
-    overwrite: OverwriteOption = False,
+    bootstrap: options.ResamplesOption = None,
+    seed: options.SeedOption = 42,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Score classifiers: AUC, operating points, comparisons of models and a reader.
 
@@ -126,7 +120,7 @@ def score_classifier(
         columns,
         out,
         settings,
-        existing=existing_policy(False, overwrite),
+        existing=options.existing_policy(False, overwrite),
     )
     summary = run(job)
     report_result(lambda: read_json(out / service.CLASSIFIER))
@@ -147,7 +141,7 @@ def stack(
         list[str],
         typer.Option("--score", metavar="COLUMN", help="Column of a model's scores; repeatable."),
     ],
-    out: OutOption,
+    out: options.OutOption,
     out_of_fold: Annotated[
         bool,
         typer.Option(
@@ -166,9 +160,9 @@ def stack(
     one_se: Annotated[
         bool, typer.Option("--one-se", help="Use the largest penalty within one standard error.")
     ] = False,
-    bootstrap: ResamplesOption = None,
-    seed: SeedOption = 42,
-    overwrite: OverwriteOption = False,
+    bootstrap: options.ResamplesOption = None,
+    seed: options.SeedOption = 42,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Combine several models' scores into one by nested cross-validation.
 
@@ -190,7 +184,7 @@ def stack(
     rules = StackRules(n_folds=folds, one_se=one_se, seed=seed)
     scoring = ClassifierRules(n_draws=bootstrap, seed=seed)
     settings = service.StackSettings(rules, scoring, centre)
-    policy = existing_policy(False, overwrite)
+    policy = options.existing_policy(False, overwrite)
     summary = run(partial(service.stack_models, table, columns, out, settings, existing=policy))
     scores = summary.scores
     report_result(
@@ -205,7 +199,7 @@ def stack(
 @reports_result
 def audit(
     table: TableArgument,
-    out: OutOption,
+    out: options.OutOption,
     label: Annotated[
         str,
         typer.Option("--label", metavar="COLUMN", help="Column of labels, 0 and 1, such as pcr."),
@@ -231,8 +225,8 @@ def audit(
         list[str] | None,
         typer.Option("--leave-out", metavar="COLUMN", help="Column to leave out; repeatable."),
     ] = None,
-    seed: SeedOption = 42,
-    overwrite: OverwriteOption = False,
+    seed: options.SeedOption = 42,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Find metadata that leaks the label or the split.
 
@@ -246,7 +240,7 @@ def audit(
             "columns may leak"
         )
     columns = service.AuditColumns(label, split, patient, pixels, tuple(leave_out or ()))
-    policy = existing_policy(False, overwrite)
+    policy = options.existing_policy(False, overwrite)
     summary = run(partial(service.audit_table, table, columns, out, seed=seed, existing=policy))
     report_result(lambda: summary)
     print("\n".join(summary.lines))
@@ -266,7 +260,7 @@ def split(
             "--part", metavar="NAME=SHARE", help="Name and proportion of a part; repeatable."
         ),
     ],
-    out: OutOption,
+    out: options.OutOption,
     stratum: Annotated[
         list[str] | None,
         typer.Option(
@@ -284,8 +278,8 @@ def split(
             "val form one fold; otherwise each part is the validation set of one fold.",
         ),
     ] = "",
-    seed: SeedOption = 42,
-    overwrite: OverwriteOption = False,
+    seed: options.SeedOption = 42,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Split the patients of a table into parts with balanced strata.
 
@@ -301,7 +295,7 @@ def split(
         service.parts_of(part),
         out,
         seed=seed,
-        existing=existing_policy(False, overwrite),
+        existing=options.existing_policy(False, overwrite),
         case=case,
     )
     summary = run(job)

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from napari_mamamia.cli import options
 from napari_mamamia.cli.given import ALWAYS, Where, refuse_idle
-from napari_mamamia.cli.options import (
-    BootstrapOption,
-    LabelOption,
-    OutOption,
-    OverwriteOption,
-    SeedOption,
-    existing_policy,
-)
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run, shown
 from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.cli.scripting import report_result, reports_result
@@ -83,7 +76,7 @@ OPTIONS: Final[Mapping[str, Where]] = {
 @reports_result
 def score_detection(
     context: typer.Context,
-    out: OutOption,
+    out: options.OutOption,
     cases: Annotated[
         Path | None,
         typer.Option("--case-list", help="Table of all cases: case_id, optionally centre."),
@@ -147,10 +140,10 @@ def score_detection(
             "--size-cut", parser=_CUT, help="Size in mm that separates small from large lesions."
         ),
     ] = 20.0,
-    label: LabelOption = None,
-    bootstrap: BootstrapOption = 1000,
-    seed: SeedOption = 42,
-    overwrite: OverwriteOption = False,
+    label: options.LabelOption = None,
+    bootstrap: options.BootstrapOption = 1000,
+    seed: options.SeedOption = 42,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Score detected lesions: FROC, raFROC, precision, patients; writes OUT/detection.json.
 
@@ -186,7 +179,7 @@ def score_detection(
             "expected either --case-list, --lesions and --predictions, or --reference and "
             "--prediction, but neither set is complete: pass all options of one set"
         )
-    existing = existing_policy(False, overwrite)
+    existing = options.existing_policy(False, overwrite)
     summary = run(partial(service.score_detection, source, out, settings, existing=existing))
     _print_detection(summary)
 

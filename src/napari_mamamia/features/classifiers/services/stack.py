@@ -22,14 +22,7 @@ from napari_mamamia.scoring.classifier.scores import (
     score_classifiers,
 )
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
-from napari_mamamia.services.classifier.score_classifier import (
-    ClassifierColumns,
-    ClassifierSettings,
-    ClassifierSummary,
-    ReadCases,
-    read_cases,
-    write_classifier,
-)
+from napari_mamamia.services.classifier import score_classifier
 
 STACK: Final = "stack.json"
 STACK_TABLE: Final = "stack.csv"
@@ -52,12 +45,12 @@ class StackSummary:
 
     stacks: tuple[tuple[str, Stack], ...]
     n_left_out: int
-    scores: ClassifierSummary
+    scores: score_classifier.ClassifierSummary
 
 
 def stack_models(
     table: Path,
-    columns: ClassifierColumns,
+    columns: score_classifier.ClassifierColumns,
     out: Path,
     settings: StackSettings | None = None,
     *,
@@ -92,7 +85,7 @@ def stack_models(
     names = (*columns.names, settings.centre)
     names = tuple(dict.fromkeys(name for name in names if name))
     read_table = read_named_columns(table, names)
-    read = read_cases(read_table, columns, MissingScore.LEAVE_OUT)
+    read = score_classifier.read_cases(read_table, columns, MissingScore.LEAVE_OUT)
     cases, rows = _whole_cases(read)
     subjects = cases.clusters or Units.of(cases.ids)
     strata = _list_strata(read_table, read, rows, cases, settings.centre)
@@ -125,14 +118,16 @@ def stack_models(
         clusters=cases.clusters,
     )
     result = score_classifiers(everything, settings.scoring)
-    scoring = ClassifierSettings(settings.scoring, MissingScore.LEAVE_OUT)
-    summary = ClassifierSummary(result, read.failures, columns, scoring, out, read.notes)
+    scoring = score_classifier.ClassifierSettings(settings.scoring, MissingScore.LEAVE_OUT)
+    summary = score_classifier.ClassifierSummary(
+        result, read.failures, columns, scoring, out, read.notes
+    )
     overwrite = existing is not Existing.REFUSE
     n_left_out = read_table.n - len(cases.ids)
     write_json(_describe_stacks(stacks, cases, n_left_out, settings), out / STACK,
                overwrite=overwrite)  # fmt: skip
     _write_table(stacks, cases, out / STACK_TABLE, overwrite)
-    write_classifier(summary, everything, table.name, overwrite=overwrite)
+    score_classifier.write_classifier(summary, everything, table.name, overwrite=overwrite)
     return StackSummary(tuple(stacks), n_left_out, summary)
 
 
@@ -140,7 +135,7 @@ def _free_name(name: str, there: tuple[str, ...]) -> str:
     return name if name not in there else _free_name(f"{name} of all", there)
 
 
-def _whole_cases(read: ReadCases) -> tuple[ClassifierCases, NDArray[np.intp]]:
+def _whole_cases(read: score_classifier.ReadCases) -> tuple[ClassifierCases, NDArray[np.intp]]:
     cases = read.cases
     if cases.recall is None:
         return cases, np.arange(len(cases.ids))
@@ -163,7 +158,7 @@ def _whole_cases(read: ReadCases) -> tuple[ClassifierCases, NDArray[np.intp]]:
 
 def _list_strata(
     table: NamedTable,
-    read: ReadCases,
+    read: score_classifier.ReadCases,
     rows: NDArray[np.intp],
     cases: ClassifierCases,
     centre: str,

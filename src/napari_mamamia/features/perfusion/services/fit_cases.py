@@ -15,14 +15,9 @@ from napari_mamamia.core.errors import CaseError, MamamiaError, Remedy, SaveConf
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
+from napari_mamamia.features.perfusion.kinetics import fit
 from napari_mamamia.features.perfusion.kinetics.arrival_fit import fitted_arrival_s
 from napari_mamamia.features.perfusion.kinetics.arterial_input import PlasmaCurve, plasma_curve
-from napari_mamamia.features.perfusion.kinetics.fit import (
-    FitStatus,
-    LinearFit,
-    RefinedFit,
-    TissueFit,
-)
 from napari_mamamia.features.perfusion.kinetics.gate import require_points, require_spacing
 from napari_mamamia.features.perfusion.kinetics.spoiled_echo import (
     LEAST_T1_S,
@@ -48,17 +43,9 @@ from napari_mamamia.io.volumes.formats import file_stem
 from napari_mamamia.kinetics.curves import region_curve
 from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
 from napari_mamamia.kinetics.time_axis import odd_span
+from napari_mamamia.services.batch import work
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.row_table import RowSummary, rows_of_batch, write_definitions
-from napari_mamamia.services.batch.work import (
-    STORE_NAME,
-    CaseInputs,
-    CaseWork,
-    MaskedInputs,
-    Place,
-    masked_inputs,
-    masks_of_cases,
-)
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.open_case import load_remaining, open_case, read_mask
 from napari_mamamia.services.kinetics.case_kinetics import with_times
@@ -241,7 +228,7 @@ def _fill_linear(
     exam: _Exam, settings: PerfusionSettings, maps: dict[str, NDArray[np.float32]]
 ) -> Iterator[int]:
     """Fit every voxel in steps; yield the number of finished voxels."""
-    linear = LinearFit(settings.model, exam.plasma, exam.minutes)
+    linear = fit.LinearFit(settings.model, exam.plasma, exam.minutes)
     count = exam.signal.shape[1]
     for start in range(0, count, _VOXELS):
         yield start
@@ -249,7 +236,7 @@ def _fill_linear(
         _store_fit(linear.fit(exam.concentration(index, np.float32)), index, maps)
 
 
-def _store_fit(fitted: TissueFit, at: Any, maps: dict[str, NDArray[np.float32]]) -> None:
+def _store_fit(fitted: fit.TissueFit, at: Any, maps: dict[str, NDArray[np.float32]]) -> None:
     maps["ktrans"][at] = fitted.ktrans_per_min
     maps["ve"][at] = fitted.ve
     maps["kep"][at] = fitted.kep_per_min
@@ -267,20 +254,20 @@ def _with_lesion(
     maps: dict[str, NDArray[np.float32]],
 ) -> PerfusionRow:
     """Refine the voxels of the mask in `maps`; return the row with the results in the mask."""
-    refined = RefinedFit(settings.model, exam.plasma, exam.minutes)
-    counts = np.zeros(len(FitStatus), np.int64)
+    refined = fit.RefinedFit(settings.model, exam.plasma, exam.minutes)
+    counts = np.zeros(len(fit.FitStatus), np.int64)
     for start in range(0, inside.size, _REFINED_VOXELS):
         report_progress(start, inside.size, f"{settings.model}, least squares in the mask")
         index = inside[start : start + _REFINED_VOXELS]
         fitted = refined.fit(exam.concentration(index, np.float64))
-        counts += np.bincount(fitted.status, minlength=len(FitStatus))
+        counts += np.bincount(fitted.status, minlength=len(fit.FitStatus))
         _store_fit(fitted, index, maps)
     row = replace(
         row,
-        n_fitted=float(counts[FitStatus.FITTED]),
-        n_no_concentration=float(counts[FitStatus.NO_CONCENTRATION]),
-        n_no_uptake=float(counts[FitStatus.NO_UPTAKE]),
-        n_unresolved=float(counts[FitStatus.UNRESOLVED]),
+        n_fitted=float(counts[fit.FitStatus.FITTED]),
+        n_no_concentration=float(counts[fit.FitStatus.NO_CONCENTRATION]),
+        n_no_uptake=float(counts[fit.FitStatus.NO_UPTAKE]),
+        n_unresolved=float(counts[fit.FitStatus.UNRESOLVED]),
     )
     lesion = {name: values[inside] for name, values in maps.items()}
     lesion = {name: values[np.isfinite(values)] for name, values in lesion.items()}
@@ -304,7 +291,7 @@ def _with_mean_curve(
     exam: _Exam,
     mean: NDArray[np.float64],
     median_t10: float,
-    refined: RefinedFit,
+    refined: fit.RefinedFit,
 ) -> PerfusionRow:
     baseline = mean[: exam.before].mean(keepdims=True)
     curve = concentration_mm(mean[:, None], baseline, median_t10, exam.echo)
@@ -367,7 +354,7 @@ def _list_warnings(row: PerfusionRow, case: Case, settings: PerfusionSettings) -
 
 
 @dataclass(frozen=True, slots=True)
-class PerfusionInputs(MaskedInputs):
+class PerfusionInputs(work.MaskedInputs):
     """Inputs of a case: phases, mask, and the sources of T1 and of the echo parameters.
 
     Parameters
@@ -410,7 +397,7 @@ def perfusion_inputs(
     FormatError
         If `masks` is missing or contains no mask.
     """
-    cases = masked_inputs(opened, masks, case_ids, (settings.vessels,))
+    cases = work.masked_inputs(opened, masks, case_ids, (settings.vessels,))
     if settings.t10_map and Path(settings.t10_map).is_file() and len(cases) > 1:
         raise CaseError(
             f"expected a T1 map for each of {len(cases)} cases, but found a single file, "
@@ -449,7 +436,7 @@ def _t1_files(case_id: str, settings: PerfusionSettings) -> tuple[Path | None, .
 
 
 def _of_case(case_id: str, folder: Path) -> Path | None:
-    path_of_case = masks_of_cases(folder, [case_id]).get(case_key(case_id))
+    path_of_case = work.masks_of_cases(folder, [case_id]).get(case_key(case_id))
     return path_of_case and path_of_case.absolute()
 
 
@@ -545,7 +532,7 @@ def perfusion_of_data_set(
     *,
     masks: Path | None = None,
     case_ids: Sequence[str] = (),
-    place: Place | None = None,
+    place: work.Place | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> RowSummary[PerfusionRow]:
     """Fit every case and write maps and tables to `settings.out`.
@@ -594,7 +581,7 @@ def perfusion_of_data_set(
     )
     summary = rows_of_batch(
         inputs,
-        CaseWork("perfusion", fit_files, settings, PerfusionRow),
+        work.CaseWork("perfusion", fit_files, settings, PerfusionRow),
         out / TABLE,
         PerfusionRow,
         parameters,
@@ -609,7 +596,7 @@ def perfusion_of_data_set(
     return summary
 
 
-def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> PerfusionRow:
+def fit_files(inputs: work.CaseInputs, settings: PerfusionSettings) -> PerfusionRow:
     """Fit one case from its files and write its maps.
 
     The times are checked before more than one phase is read, so that a standard exam fails at once.
@@ -737,7 +724,7 @@ def _is_equal(path: Path, values: NDArray[np.float32]) -> bool:
 
 def _own_maps(out: Path) -> Mapping[str, tuple[str, ...]]:
     """Return, for each case, the SHA-256 of every map that the runs in `out` recorded."""
-    store = out / STORE_NAME
+    store = out / work.STORE_NAME
     sums_by_case: dict[str, tuple[str, ...]] = {}
     for entry in read_checked_lines(store) if store.exists() else ():
         result = entry.get("result") if isinstance(entry, dict) else None

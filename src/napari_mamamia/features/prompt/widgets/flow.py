@@ -9,12 +9,7 @@ from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.features.prompt.segmentation.engine import EngineInfo, PromptEngine
 from napari_mamamia.features.prompt.segmentation.prompts import Prompt, PromptKind
-from napari_mamamia.features.prompt.services.channels import (
-    ChannelImage,
-    choose_channel,
-    draw_channels,
-    list_channels,
-)
+from napari_mamamia.features.prompt.services import channels
 from napari_mamamia.features.prompt.services.session import (
     PromptAnswer,
     PromptSession,
@@ -90,7 +85,7 @@ class PromptFlow(WindowPart):
         self._drawing = drawing
         self._with_reader = with_reader
         self._live: EditingSession | None = None
-        self._image: ChannelImage | None = None
+        self._image: channels.ChannelImage | None = None
         self._engine: PromptEngine | None = None
         self._info: EngineInfo | None = None
         self._prompts: PromptSession | None = None
@@ -129,12 +124,12 @@ class PromptFlow(WindowPart):
         page, own = self.page, self._own
         name, settings = page.engine_name, page.settings
         try:
-            channel = choose_channel(case, page.channel.currentData() or "")
+            channel = channels.choose_channel(case, page.channel.currentData() or "")
             own.save_settings({"engine": name, **page.storable})
         except MamamiaError as error:
             page.show_error(error)
             return
-        self._live, self._image = live, ChannelImage(case, channel)
+        self._live, self._image = live, channels.ChannelImage(case, channel)
         image = self._image
 
         def connect() -> tuple[PromptEngine, EngineInfo]:
@@ -319,5 +314,5 @@ class PromptFlow(WindowPart):
         if case is None:
             self.page.show_channels(())
         else:
-            pictures = draw_channels(case) if case.is_loaded else ()
-            self.page.show_channels(list_channels(case), pictures)
+            pictures = channels.draw_channels(case) if case.is_loaded else ()
+            self.page.show_channels(channels.list_channels(case), pictures)

@@ -8,7 +8,7 @@ from typing import Final
 
 from qtpy.QtCore import QSize, Qt, Signal
 from qtpy.QtGui import QIcon
-from qtpy.QtWidgets import QComboBox, QLineEdit, QToolButton, QWidget
+from qtpy.QtWidgets import QLineEdit, QToolButton, QWidget
 
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.texts import tr
@@ -29,12 +29,12 @@ from napari_mamamia.widgets.controls.controls import (
     call_by,
     column,
     label,
-    named,
     row,
     row_name,
     set_level,
     tool_button,
 )
+from napari_mamamia.widgets.controls.fields import combo_box
 from napari_mamamia.widgets.controls.form import Browse, Form, option
 from napari_mamamia.widgets.controls.grey_pixmap import picture_tip, square_pixmap
 from napari_mamamia.widgets.controls.page import Page
@@ -157,9 +157,7 @@ class PromptPage(Page):
     def __init__(self) -> None:
         super().__init__("prompt")
         self.is_including = True
-        self.engine: QComboBox = named(
-            QComboBox(), "prompt_engine", tr("Where the prompt model runs.")
-        )
+        self.engine = combo_box("prompt_engine", tr("Where the prompt model runs."))
         for name, spec in PROMPT_ENGINES.items():
             self.engine.addItem(_ENGINE_TEXTS.get(name, spec.text), name)
         self.form = Form(_Options, [tr("Environment")])
@@ -167,9 +165,7 @@ class PromptPage(Page):
         self.fields["api_key"].setEchoMode(QLineEdit.EchoMode.Password)
         self.form.rows["allow_plain_http"].hide()
         self.leaving = label("prompt_leaving", tip=tr("Data sent from this computer"))
-        self.channel: QComboBox = named(
-            QComboBox(), "prompt_channel", tr("The image that the model sees.")
-        )
+        self.channel = combo_box("prompt_channel", tr("The image that the model sees."))
         self.start = button(
             "prompt_start",
             tr("Start the model"),

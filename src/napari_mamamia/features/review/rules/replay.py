@@ -1,7 +1,8 @@
 """Compute the state of a study from its events; the result is the same on every computer.
 
-Clocks are not used. A step counts if the table of `states` allows the step from the state that its
-writer had seen, or if no other event contradicts the step. Refused events are kept and reported.
+Clocks are not used. An event counts if the table in `states` allows its step from the state that
+its writer had seen, or if no other event contradicts it. Events that are not allowed do not count;
+they remain stored and are reported.
 """
 
 import hashlib
@@ -13,24 +14,9 @@ from operator import attrgetter, itemgetter
 from typing import Final, TypeAlias
 
 from napari_mamamia.core.program.garbage import uncollected
-from napari_mamamia.features.review.core.review import (
-    JUDGES,
-    Meaning,
-    ReadingMode,
-    Role,
-    Study,
-    StudyCase,
-)
+from napari_mamamia.features.review.core import review
+from napari_mamamia.features.review.rules import signatures
 from napari_mamamia.features.review.rules.assignment import list_reading_order
-from napari_mamamia.features.review.rules.signatures import (
-    KEY_ACTS,
-    Check,
-    KeyReplay,
-    KeyTable,
-    KeyView,
-    SignedThing,
-    seal_of,
-)
 from napari_mamamia.features.review.rules.states import (
     DECISIONS,
     STEPS,
@@ -60,9 +46,9 @@ _CASE_STEPS: Final[Mapping[str, Step]] = {
     step.act.value: step for step in STEPS if step.scope is Scope.CASE
 }
 _PLAIN_ACTS: Final = frozenset({"start", "release"})
-"""Acts restricted only by the table of steps; claims are too, except in second-look mode."""
+"""Acts that only the table of steps restricts; so are claims, except in second-look mode."""
 _REMARKS: Final = frozenset({Act.NOTE.value, Act.UNBLIND.value})
-"""Acts that change no state."""
+"""Acts that do not change the state."""
 _S = CaseState
 
 
@@ -93,19 +79,19 @@ class CaseReplay:
 
     def __init__(
         self,
-        study: Study,
+        study: review.Study,
         origin: str,
-        case: StudyCase,
+        case: review.StudyCase,
         looks: Mapping[tuple[str, int], Sequence[str]],
-        roles: Mapping[str, frozenset[Role]],
-        keys: Sequence[KeyView],
+        roles: Mapping[str, frozenset[review.Role]],
+        keys: Sequence[signatures.KeyView],
         has_mask: Callable[[str], bool],
-        check: Check,
+        check: signatures.Check,
     ) -> None:
         self._study, self._origin, self._case = study, origin, case
         self._roles, self._keys = roles, keys
         self._has_mask, self._check = has_mask, check
-        waits = study.plan.mode is ReadingMode.SECOND_LOOK
+        waits = study.plan.mode is review.ReadingMode.SECOND_LOOK
         self._plain_acts = _PLAIN_ACTS if waits else _PLAIN_ACTS | {"claim"}
         self._slots = {
             (reader, occasion): _make_tuple(ReadingView, (reader, occasion, *_UNTOUCHED))
@@ -126,10 +112,10 @@ class CaseReplay:
     # ---------------------------------------------------------------- taking in
 
     def take_in(self, events: Sequence[Event]) -> list[tuple[Event, str]]:
-        """Replay the case's events in order, and return the refused events with reasons.
+        """Replay the case's events in order, and return the events that do not count, with reasons.
 
-        The most frequent events, which are steps of readings and notes, are handled first for
-        speed.
+        For speed, notes and the steps of readings are handled first, because they are the most
+        frequent events.
         """
         left: list[tuple[Event, str]] = []
         roles_of, on_reading, keep = self._roles, self._on_reading, self._events.append
@@ -150,16 +136,14 @@ class CaseReplay:
                 left.append((event, why))
         return left
 
-    def _on_seldom(self, event: Event, act: str, roles: frozenset[Role]) -> str:
+    def _on_seldom(self, event: Event, act: str, roles: frozenset[review.Role]) -> str:
         if act == Act.SIGN:
             return self._on_signature(event)
-        if act == Act.REASSIGN:
-            return self._on_reassign(event, roles)
         if act not in _CASE_STEPS:
             return f"unknown action {act!r}"
         return self._on_case(event, act, roles)
 
-    def _on_reading(self, event: Event, act: str, roles: frozenset[Role]) -> str:
+    def _on_reading(self, event: Event, act: str, roles: frozenset[review.Role]) -> str:
         reader, host, session, _, at, body, _, digest, _ = event
         occasion, round_ = body.get("occasion", 0), body.get("round", 1)
         place = (reader, occasion if type(occasion) is int else -1)
@@ -221,7 +205,7 @@ class CaseReplay:
         return ""
 
     def _why_no_claim(self, place: tuple[str, int]) -> str:
-        """Return why a claim must wait for the first reading in second-look mode, or "" if not."""
+        """Return why a claim must wait in second-look mode until the first reading, or ""."""
         for other, slot in self._slots.items():
             if other == place:
                 return ""
@@ -229,25 +213,7 @@ class CaseReplay:
                 return f"{other[0]} is the first reader and has not read the case yet"
         return ""
 
-    def _on_reassign(self, event: Event, roles: frozenset[Role]) -> str:
-        old, new = read_text(event, "of"), read_text(event, "to")
-        place = (old, read_whole(event, "occasion"))
-        if Role.LEAD not in roles:
-            return "only a lead may reassign a reading"
-        if place not in self._slots or self._slots[place].state is _S.READ:
-            return f"{old} has no open reading of this case"
-        if Role.READER not in self._roles.get(new, ()) or (new, place[1]) in self._slots:
-            return f"{new!r} is not a reader of the study, or is already assigned to this case"
-        # keeps the position, so that a second reading stays second
-        self._slots = {
-            (new, at) if (who, at) == place else (who, at): (
-                ReadingView(new, at, self._round) if (who, at) == place else slot
-            )
-            for (who, at), slot in self._slots.items()
-        }
-        return ""
-
-    def _on_case(self, event: Event, act: str, roles: frozenset[Role]) -> str:
+    def _on_case(self, event: Event, act: str, roles: frozenset[review.Role]) -> str:
         if read_whole(event, "round", 1) != self._round:
             if act in DECISIONS and self._is_unknown_decision(event):
                 return self._note_conflict(event)
@@ -288,11 +254,11 @@ class CaseReplay:
         if self._current_state is not _S.READ or fresh.of != standing:
             return "the comparison does not refer to the current readings"
         self._comparison = fresh
-        if not fresh.agrees or self._study.plan.mode is ReadingMode.PANEL:
+        if not fresh.agrees or self._study.plan.mode is review.ReadingMode.PANEL:
             self._decided = _S.DISAGREES
         return ""
 
-    def _on_decision(self, event: Event, act: Act, roles: frozenset[Role]) -> str:
+    def _on_decision(self, event: Event, act: Act, roles: frozenset[review.Role]) -> str:
         mask, reason = read_text(event, "mask"), read_text(event, "reason")
         if act is Act.ACCEPT and not self._may_accept(event.reader, roles):
             return "only a lead, an adjudicator or the second reader in second-look may accept"
@@ -312,10 +278,10 @@ class CaseReplay:
             self._begin_round()
         return ""
 
-    def _may_accept(self, reader: str, roles: frozenset[Role]) -> bool:
-        if roles & JUDGES:
+    def _may_accept(self, reader: str, roles: frozenset[review.Role]) -> bool:
+        if roles & review.JUDGES:
             return True
-        is_look = self._study.plan.mode is ReadingMode.SECOND_LOOK
+        is_look = self._study.plan.mode is review.ReadingMode.SECOND_LOOK
         return is_look and bool(self._first_readings) and reader == self._first_readings[-1].reader
 
     def _begin_round(self) -> None:
@@ -377,10 +343,10 @@ class CaseReplay:
 
     def _on_signature(self, event: Event) -> str:
         meaning = read_text(event, "meaning")
-        if meaning not in tuple(Meaning):
+        if meaning not in tuple(review.Meaning):
             return f"unknown meaning of a signature {meaning!r}"
         subject: ReadingView | Decision | None
-        if meaning == Meaning.AUTHOR:
+        if meaning == review.Meaning.AUTHOR:
             subject = self._slots.get((event.reader, read_whole(event, "occasion")))
         else:
             subject = self._decision
@@ -391,7 +357,7 @@ class CaseReplay:
                     "only a lead, an adjudicator or the second reader in second-look may sign "
                     "a case"
                 )
-        thing = self._describe_signed(event, Meaning(meaning), subject)
+        thing = self._describe_signed(event, review.Meaning(meaning), subject)
         if thing is None:
             return "the signature does not refer to the current result"
         key, signature = read_text(event, "key"), read_text(event, "signature")
@@ -399,7 +365,7 @@ class CaseReplay:
             return "the signature is invalid"
         return self._add_signature(event, thing, key)
 
-    def _add_signature(self, event: Event, thing: SignedThing, key: str) -> str:
+    def _add_signature(self, event: Event, thing: signatures.SignedThing, key: str) -> str:
         owner = next((one for one in self._keys if one.key == key), None)
         if owner is None or owner.reader != event.reader:
             return "the key does not belong to this reader"
@@ -417,17 +383,17 @@ class CaseReplay:
         who = (event.reader, thing.name, thing.meaning, thing.at, event.hash, thing.subject)
         rest = (thing.mask, key, thing.software, why_not)
         self._signatures.append(Signature(*who, *rest))
-        if thing.meaning is not Meaning.AUTHOR and not why_not:
+        if thing.meaning is not review.Meaning.AUTHOR and not why_not:
             self._decided = _S.SIGNED
         return ""
 
     def _describe_signed(
-        self, event: Event, meaning: Meaning, subject: ReadingView | Decision | None
-    ) -> SignedThing | None:
+        self, event: Event, meaning: review.Meaning, subject: ReadingView | Decision | None
+    ) -> signatures.SignedThing | None:
         if subject is None or not subject.hash or read_text(event, "subject") != subject.hash:
             return None
         answers = hashlib.sha256(subject.answers.encode()).hexdigest()
-        return SignedThing(
+        return signatures.SignedThing(
             study=self._origin,
             reader=event.reader,
             name=read_text(event, "name"),
@@ -440,7 +406,7 @@ class CaseReplay:
             subject=subject.hash,
             software=read_text(event, "software"),
             at=read_text(event, "signed_at"),
-            seal=seal_of(event.prev, event.seen),
+            seal=signatures.seal_of(event.prev, event.seen),
         )
 
     # --------------------------------------------------------------------- result
@@ -514,19 +480,16 @@ class ReviewState:
         All public keys, in the order of their events.
     disputes
         Conflicts between keys: (reader id, description).
-    names
-        New names of renamed readers, by id.
     refused
         Events that do not count.
     waiting
         Events that count once their mask is in the store.
     """
 
-    study: Study
+    study: review.Study
     cases: tuple[CaseView, ...] = ()
-    keys: tuple[KeyView, ...] = ()
+    keys: tuple[signatures.KeyView, ...] = ()
     disputes: tuple[tuple[str, str], ...] = ()
-    names: Mapping[str, str] = field(default_factory=dict)
     refused: tuple[Refusal, ...] = ()
     waiting: tuple[Refusal, ...] = ()
 
@@ -536,8 +499,8 @@ class ReviewState:
         return next(view for view in self.cases if view.key == key)
 
     def name(self, reader_id: str) -> str:
-        """Return the current name of a reader."""
-        return self.names.get(reader_id) or self.study.reader(reader_id).name
+        """Return the name of a reader."""
+        return self.study.reader(reader_id).name
 
     @property
     def counts(self) -> dict[CaseState, int]:
@@ -555,7 +518,7 @@ class ReviewState:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedCase:
-    """A replayed case, with the events and keys that it was computed from."""
+    """A replayed case, with the events and keys from which its state was computed."""
 
     stamp: object
     view: CaseView
@@ -563,13 +526,13 @@ class ReplayedCase:
     waiting: tuple[Refusal, ...]
 
 
-_Others: TypeAlias = tuple[KeyTable, Mapping[str, str], Sequence[Refusal]]
-"""Results of the events that belong to no case: keys, new reader names, refused events."""
+_Others: TypeAlias = tuple[signatures.KeyTable, Sequence[Refusal]]
+"""Results of the events that belong to no case: keys and refused events."""
 
 
 @dataclass(slots=True)
 class ReplayMemory:
-    """Cached results of a replay, for the next replay.
+    """Results of one replay, cached for the next replay.
 
     Parameters
     ----------
@@ -587,14 +550,14 @@ class ReplayMemory:
 
 
 def replay_events(
-    study: Study,
+    study: review.Study,
     origin: str,
     chains: Iterable[Sequence[Event]],
     has_mask: Callable[[str], bool],
-    check: Check,
+    check: signatures.Check,
     before: ReplayMemory | None = None,
 ) -> ReviewState:
-    """Return the state of a study after all its events.
+    """Return the state of a study after replaying all its events.
 
     Parameters
     ----------
@@ -617,7 +580,7 @@ def replay_events(
         # List comparison skips elements that are identical objects, so this is fast.
         if memory.others is None or memory.others[0] != others:
             memory.others = others, _replay_study(study, origin, others, check)
-        table, names, refused_others = memory.others[1]
+        table, refused_others = memory.others[1]
         refused = list(refused_others)
         keys = table.keys
         case_keys = {case.key for case in study.cases}
@@ -641,7 +604,7 @@ def replay_events(
     refused += [refusal for one in folded for refusal in one.refused]
     waiting = tuple(refusal for one in folded for refusal in one.waiting)
     views = tuple(one.view for one in folded)
-    return ReviewState(study, views, keys, table.disputes, names, tuple(refused), waiting)
+    return ReviewState(study, views, keys, table.disputes, tuple(refused), waiting)
 
 
 def _replay_case(run: CaseReplay, events: list[Event], stamp: object) -> ReplayedCase:
@@ -652,7 +615,7 @@ def _replay_case(run: CaseReplay, events: list[Event], stamp: object) -> Replaye
     return ReplayedCase(stamp, run.view(), tuple(refused), tuple(waiting))
 
 
-_LATE_ACTS: Final = frozenset(step.act for step in STEPS) - {Act.SIGN} | {Act.REASSIGN}
+_LATE_ACTS: Final = frozenset(step.act for step in STEPS) - {Act.SIGN}
 
 
 def came_late(
@@ -661,9 +624,9 @@ def came_late(
     event: Event,
     by_hash: Mapping[str, Event],
     has_mask: Callable[[str], bool],
-    check: Check,
+    check: signatures.Check,
 ) -> bool:
-    """Return whether a refused step was valid according to all events that its writer knew.
+    """Return whether a rejected step was valid given the events that its writer had seen.
 
     This happens if a program worked while the share was unreachable, or submitted a reading after
     others had decided the case. If a step is forbidden by its own earlier events, or comes from a
@@ -677,7 +640,7 @@ def came_late(
     origin
         SHA-256 of the study file.
     event
-        One of the refused events.
+        One of the rejected events.
     by_hash
         All events of the study.
     has_mask, check
@@ -725,7 +688,7 @@ def _group_events(
 
 
 def _order_events(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the events of one case without duplicates, each after the events that precede it.
+    """Return one case's events without duplicates, each after the events that precede it.
 
     An event follows the earlier events in its file and the events that its writer had seen. The
     order by clock is used if that order satisfies these conditions, which is nearly always the
@@ -772,35 +735,22 @@ def _chain_anew(events: Iterable[Event]) -> list[list[Event]]:
     return list(files.values())
 
 
-def _replay_study(study: Study, origin: str, events: Iterable[Event], check: Check) -> _Others:
-    fold = KeyReplay(study, origin, check)
+def _replay_study(
+    study: review.Study, origin: str, events: Iterable[Event], check: signatures.Check
+) -> _Others:
+    fold = signatures.KeyReplay(study, origin, check)
     roles = {reader.reader_id: reader.roles for reader in study.readers}
-    names: dict[str, str] = {}
     refused = []
     for event in merge_events([list(events)]):
         act = read_text(event, "act")
         why = ""
         if event.reader not in roles:
             why = f"the study has no reader {event.reader!r}"
-        elif act in KEY_ACTS:
+        elif act in signatures.KEY_ACTS:
             why = fold.take_in(event, act)
-        elif act == Act.RENAME:
-            why = _rename_reader(event, roles, names)
         elif act not in (Act.ENTER, Act.NOTE, Act.UNBLIND):
             why = f"unknown action {act!r}"
         if why:
             refused.append(Refusal(event, why))
     table = fold.weigh()
-    return table, names, [*refused, *(Refusal(event, why) for event, why in table.refused)]
-
-
-def _rename_reader(
-    event: Event, roles: Mapping[str, tuple[Role, ...]], names: dict[str, str]
-) -> str:
-    reader, name = read_text(event, "of"), read_text(event, "name")
-    if Role.LEAD not in roles[event.reader]:
-        return "only a lead may rename a reader"
-    if reader not in roles or not name.strip():
-        return f"the study has no reader {reader!r}, or the name is empty"
-    names[reader] = name
-    return ""
+    return table, [*refused, *(Refusal(event, why) for event, why in table.refused)]

@@ -1,4 +1,4 @@
-"""Draft a study from settings (cases with hashes, people with roles, tasks), and freeze it."""
+"""Draft a study from settings (cases, people, tasks), and freeze it."""
 
 import csv
 import hashlib
@@ -19,17 +19,7 @@ from napari_mamamia.core.errors import CaseError, MamamiaError, SaveConflictErro
 from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
-from napari_mamamia.features.review.core.review import (
-    FilePrint,
-    Honeypots,
-    LeadKey,
-    Role,
-    Study,
-    StudyCase,
-    StudyPlan,
-    StudyReader,
-    Triggers,
-)
+from napari_mamamia.features.review.core import review
 from napari_mamamia.features.review.io.keys import make_lead_key
 from napari_mamamia.features.review.io.share import Share
 from napari_mamamia.features.review.io.study_file import read_case_list, write_study
@@ -48,7 +38,7 @@ from napari_mamamia.services.case.data_set import OpenDataSet, open_data_set
 
 @dataclass(frozen=True, slots=True)
 class StudyPeople:
-    """Names of people by role; a name may have several roles."""
+    """Names of people by role; one person may have several roles."""
 
     leads: tuple[str, ...]
     readers: tuple[str, ...]
@@ -57,13 +47,13 @@ class StudyPeople:
 
 @dataclass(frozen=True, slots=True)
 class StudyDraft:
-    """A study before it is frozen, for inspection.
+    """A study that can be inspected before it is frozen.
 
     `texts` holds the files to be frozen with the study, by name. `left_out` lists unreadable cases
-    with reasons, because freezing excludes them permanently.
+    with reasons; freezing excludes these cases permanently.
     """
 
-    study: Study
+    study: review.Study
     deal: Deal
     notes: tuple[str, ...] = field(default=())
     texts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -72,14 +62,14 @@ class StudyDraft:
 
 def draft_study(
     opened: OpenDataSet,
-    plan: StudyPlan,
+    plan: review.StudyPlan,
     people: StudyPeople,
     case_ids: Sequence[str] = (),
     honeypots: Sequence[str] = (),
     protocol: Path | None = None,
     order: Path | None = None,
 ) -> StudyDraft:
-    """Draft a study; the images of every case are read for their hashes.
+    """Draft a study, which reads the images of every case to compute their hashes.
 
     Parameters
     ----------
@@ -90,7 +80,7 @@ def draft_study(
     people
         Names by role.
     case_ids
-        Ids of the cases; empty for all that can be opened.
+        Ids of the cases; if empty, all cases that can be opened.
     honeypots
         Ids of cases with known truth; the study stores only their number and a hash.
     protocol
@@ -124,7 +114,7 @@ def draft_study(
         )
     readers = name_people(people)
     cases = tuple(_print_cases(opened, usable, plan))
-    ids = [reader.reader_id for reader in readers if Role.READER in reader.roles]
+    ids = [reader.reader_id for reader in readers if review.Role.READER in reader.roles]
     keys = [case.key for case in cases]
     deal = deal_cases(plan, keys, ids, () if order is None else keys)
     if not deal.is_connected and plan.n_readers > 1:
@@ -138,11 +128,11 @@ def draft_study(
             "the site is hidden, but the data set does not state the site of any case; cases are "
             "still named by numbers"
         )
-    if sum(Role.LEAD in reader.roles for reader in readers) == 1:
+    if sum(review.Role.LEAD in reader.roles for reader in readers) == 1:
         notes.append(
             "there is only one lead; add a second lead, who can help if a passphrase is forgotten"
         )
-    study = Study(
+    study = review.Study(
         secrets.token_hex(8),
         now_utc(),
         software_version(),
@@ -152,7 +142,7 @@ def draft_study(
         readers,
         deal.tasks,
         hash_honeypots(honeypots),
-        tuple(FilePrint(name, hash_text(text)) for name, text in texts),
+        tuple(review.FilePrint(name, hash_text(text)) for name, text in texts),
     )
     return StudyDraft(study, deal, tuple(notes), texts, tuple(left_out))
 
@@ -173,11 +163,10 @@ def freeze_study(
     folder
         The folder.
     is_complete
-        Whether every case must be readable; False leaves out unreadable cases.
+        Whether every case must be readable; if False, unreadable cases are left out.
     lead_keys
-        (name, public key) of leads to be listed in the study file. Without keys, anybody who can
-        write
-        to the folder can pose as a lead.
+        (name, public key) of leads to be listed in the study file. If there are none, anybody who
+        can write to the folder can pose as a lead.
 
     Raises
     ------
@@ -196,12 +185,14 @@ def freeze_study(
             "freeze the study without these cases"
         )
     ids = {case_key(reader.name): reader.reader_id for reader in draft.study.readers}
-    bound = tuple(LeadKey(ids.get(case_key(who.strip()), who), key) for who, key in lead_keys)
+    bound = tuple(
+        review.LeadKey(ids.get(case_key(who.strip()), who), key) for who, key in lead_keys
+    )
     study = replace(draft.study, lead_keys=bound)
     return Share(folder).run(partial(_write_frozen, draft.texts, study))
 
 
-def _write_frozen(texts: Sequence[tuple[str, str]], study: Study, folder: Path) -> str:
+def _write_frozen(texts: Sequence[tuple[str, str]], study: review.Study, folder: Path) -> str:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SaveConflictError(
             f"expected a new or empty folder for the study, but {folder} is not empty: choose "
@@ -213,7 +204,7 @@ def _write_frozen(texts: Sequence[tuple[str, str]], study: Study, folder: Path) 
 
 
 def describe_bound(lead_keys: Sequence[tuple[str, str]]) -> str:
-    """Describe the leads whose keys the study file lists, or the risk without keys."""
+    """Say which leads' keys the study file lists, or what the risk is if it lists none."""
     if lead_keys:
         bound = "; ".join(f"{who}, {short_key(key)}" for who, key in lead_keys)
         return f"Keys of leads in study.json: {bound}"
@@ -225,7 +216,7 @@ def describe_bound(lead_keys: Sequence[tuple[str, str]]) -> str:
 
 
 def read_lead_keys(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse names and public keys, separated by line ends or semicolons, such as "Lea = 3f…".
+    """Parse names and public keys, such as "Lea = 3f…", separated by newlines or semicolons.
 
     Raises
     ------
@@ -244,17 +235,17 @@ def read_lead_keys(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
-def name_people(people: StudyPeople) -> tuple[StudyReader, ...]:
-    """Return every person once, with all roles and an id derived from the name.
+def name_people(people: StudyPeople) -> tuple[review.StudyReader, ...]:
+    """Return one entry per person, with all roles and an id derived from the name.
 
     Names that differ only in letter case or Unicode normalisation denote one person.
     """
-    roles: dict[str, list[Role]] = {}
+    roles: dict[str, list[review.Role]] = {}
     names: dict[str, str] = {}
     for role, given in (
-        (Role.LEAD, people.leads),
-        (Role.READER, people.readers),
-        (Role.ADJUDICATOR, people.adjudicators),
+        (review.Role.LEAD, people.leads),
+        (review.Role.READER, people.readers),
+        (review.Role.ADJUDICATOR, people.adjudicators),
     ):
         for name in given:
             shown = unicodedata.normalize("NFC", " ".join(name.split()))
@@ -270,7 +261,7 @@ def name_people(people: StudyPeople) -> tuple[StudyReader, ...]:
         raise CaseError("expected a name for everybody, but found an empty name: type all names")
     ids = _make_ids(names.values())
     return tuple(
-        StudyReader(reader_id, name, tuple(roles[key]))
+        review.StudyReader(reader_id, name, tuple(roles[key]))
         for reader_id, (key, name) in zip(ids, names.items(), strict=True)
     )
 
@@ -286,8 +277,8 @@ def _make_ids(names: Iterable[str]) -> list[str]:
 
 
 def _print_cases(
-    opened: OpenDataSet, files: Sequence[CaseFiles], plan: StudyPlan
-) -> list[StudyCase]:
+    opened: OpenDataSet, files: Sequence[CaseFiles], plan: review.StudyPlan
+) -> list[review.StudyCase]:
     root, cases = opened.data_set.root, []
     keys = [f"c{number:04d}" for number in range(1, len(files) + 1)]
     if plan.blinding.hides(Hidden.SITE):
@@ -302,38 +293,40 @@ def _print_cases(
         report_progress(number - 1, len(files), f"Checksums of {one.case_id}")
         paths = dict.fromkeys(path for phase in one.phases for path in phase.files)
         prints = tuple(
-            FilePrint(relative_name(path, root), sha256_of_large(path)) for path in paths
+            review.FilePrint(relative_name(path, root), sha256_of_large(path)) for path in paths
         )
         site = find_site(one.case_id, opened.record(one.case_id))
         visit = one.visit.name if one.visit else ""
-        case = StudyCase(keys[number - 1], one.case_id, prints, site, one.patient, visit, one.side)
+        case = review.StudyCase(
+            keys[number - 1], one.case_id, prints, site, one.patient, visit, one.side
+        )
         cases.append(case)
     report_progress(len(files), len(files), "Checksums")
     return cases
 
 
 def relative_name(path: Path, root: Path) -> str:
-    """Return a file's path relative to the data set, or the file's name if it is elsewhere."""
+    """Return a file's path relative to the data set, or only its name if it is elsewhere."""
     try:
         return path.relative_to(root).as_posix()
     except ValueError:
         return path.name
 
 
-def hash_honeypots(case_ids: Sequence[str]) -> Honeypots:
-    """Return the number of honeypots and the SHA-256 of their list."""
+def hash_honeypots(case_ids: Sequence[str]) -> review.Honeypots:
+    """Return the number of honeypots, and the SHA-256 of the list of their ids."""
     if not case_ids:
-        return Honeypots()
+        return review.Honeypots()
     text = "\n".join(sorted(case_ids))
-    return Honeypots(len(set(case_ids)), hashlib.sha256(text.encode()).hexdigest())
+    return review.Honeypots(len(set(case_ids)), hashlib.sha256(text.encode()).hexdigest())
 
 
 _MOST_PAIRS: Final = 30
-_USUAL: Final = Triggers()
+_USUAL: Final = review.Triggers()
 
 
 class SetupError(CaseError):
-    """Invalid settings of a study; `field` is the field of `StudySetup` to correct."""
+    """Error raised for invalid settings; `field` is the field of `StudySetup` to correct."""
 
     def __init__(self, text: str, field: str) -> None:
         super().__init__(text)
@@ -346,7 +339,7 @@ class SetupError(CaseError):
 
 @dataclass(frozen=True, slots=True)
 class StudySetup:
-    """Settings of a study, from `mamamia review init` or the Review page.
+    """Settings of a new study, entered in `mamamia review init` or on the Review page.
 
     Parameters
     ----------
@@ -357,11 +350,11 @@ class StudySetup:
     cases
         Ids, or patterns with ``*`` and ``?``; empty for every case in the data set.
     honeypots, protocol, order
-        Files, or None. `order` is a queue of quality control, in whose order everybody reads.
+        Files, or None. `order` is a quality-control queue; every reader reads in its order.
     """
 
     data_set: Path | None
-    plan: StudyPlan
+    plan: review.StudyPlan
     people: StudyPeople
     cases: tuple[str, ...] = ()
     honeypots: Path | None = None
@@ -370,7 +363,7 @@ class StudySetup:
 
 
 def plan_study(setup: StudySetup) -> StudyDraft:
-    """Return the draft of a study without writing anything.
+    """Draft a study from settings without writing any file.
 
     Raises
     ------
@@ -401,9 +394,9 @@ def plan_study(setup: StudySetup) -> StudyDraft:
 
 @dataclass(frozen=True, slots=True)
 class FreezeSetup:
-    """Folder for a new study, and the leads' keys to list in the study file.
+    """The folder for a new study, and the leads' keys that the study file will list.
 
-    `key_of` names the lead whose key is created on this computer with `passphrase`; without a
+    `key_of` names the lead whose key is created on this computer with `passphrase`; if there is no
     passphrase, no key is created. `lead_keys` are the keys of other leads, see `read_lead_keys`.
     """
 
@@ -435,14 +428,14 @@ def freeze_with_keys(draft: StudyDraft, setup: FreezeSetup) -> str:
 
 
 def list_case_ids(data_set: Path) -> tuple[str, ...]:
-    """Return the ids of a data set's cases, including unreadable ones; raise `SetupError`."""
+    """Return the case ids of a data set, including unreadable cases; may raise `SetupError`."""
     with _name_field("data_set"):
         opened = Share(data_set).run(open_data_set)
         return tuple(case.case_id for case in opened.data_set.cases)
 
 
 def choose_cases(case_ids: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
-    """Return the ids that are named or match a pattern, in the order of the data set.
+    """Return the case ids that are named or match a pattern, in data-set order.
 
     A pattern that equals an id selects this case even if it contains wildcards; letter case
     matters. Without patterns the result is empty, which means all cases.
@@ -473,7 +466,7 @@ def choose_cases(case_ids: Sequence[str], patterns: Sequence[str]) -> tuple[str,
 
 
 def split_cases(text: str) -> tuple[str, ...]:
-    """Return the ids and patterns in a comma-separated line.
+    """Split a comma-separated line into ids and patterns.
 
     An id that contains a comma is quoted, as in a table (.csv).
 
@@ -487,7 +480,7 @@ def split_cases(text: str) -> tuple[str, ...]:
 
 
 def join_cases(case_ids: Sequence[str]) -> str:
-    """Return ids as a comma-separated line for `split_cases`."""
+    """Join ids into a comma-separated line, as read by `split_cases`."""
     marked = (f'"{case_identifier.replace(chr(34), chr(34) * 2)}"' for case_identifier in case_ids)
     pairs = zip(case_ids, marked, strict=True)
     return ", ".join(one if split_cases(one) == (one,) else mark for one, mark in pairs)
@@ -533,7 +526,7 @@ def _require_pots(opened: OpenDataSet, case_ids: Sequence[str], pots: Sequence[s
 
 
 def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
-    """Return the assignment, the triggers and notes of a draft, as lines."""
+    """Describe the assignment, triggers and notes of a draft, as lines of text."""
     study, deal = draft.study, draft.deal
     names = {reader.reader_id: reader.name for reader in study.readers}
     loads, repeats = dict(deal.loads), dict(deal.n_repeats)
@@ -558,8 +551,8 @@ def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
     return (*lines, *(f"Note: {note}" for note in (*draft.left_out, *draft.notes)))
 
 
-def describe_triggers(triggers: Triggers) -> str:
-    """Describe when two readings disagree.
+def describe_triggers(triggers: review.Triggers) -> str:
+    """Describe the criteria by which two readings disagree.
 
     Examples
     --------

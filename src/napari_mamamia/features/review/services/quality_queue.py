@@ -1,4 +1,4 @@
-"""Write the quality control queue of a score table, and evaluate the reading of the queue."""
+"""Write the quality-control queue for a score table, and evaluate the results of reading it."""
 
 import math
 from collections.abc import Mapping
@@ -11,20 +11,9 @@ from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.features.review.core.quality import RANDOM_SHARE, QualityCase, Queue
-from napari_mamamia.features.review.io.quality_files import (
-    CaseSigns,
-    queue_text,
-    read_marks,
-    read_queue,
-    read_signs,
-)
+from napari_mamamia.features.review.io import quality_files
 from napari_mamamia.features.review.io.share import Share
-from napari_mamamia.features.review.rules.quality import (
-    TARGET,
-    Capture,
-    follow_capture,
-    order_queue,
-)
+from napari_mamamia.features.review.rules import quality
 from napari_mamamia.io.clinical.sites import find_site
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.tables.flat_tables import write_flat_table
@@ -37,12 +26,12 @@ CAPTURE: Final = "capture"
 _FAILED_TO_SCORE: Final = frozenset(
     status for status in ScoreStatus if status not in (ScoreStatus.OK, ScoreStatus.BOTH_EMPTY)
 )
-"""Failures that rank a case like a Dice of 0."""
+"""Reasons for a missing score that rank a case as if its Dice were 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueResult:
-    """A queue with its files and notes."""
+    """A queue, with its files and notes."""
 
     queue: Queue
     files: tuple[Path, ...]
@@ -58,7 +47,7 @@ def make_queue(
     *,
     overwrite: bool = False,
 ) -> QueueResult:
-    """Order the cases of a score table, and write ``queue.csv``, ``.json`` and ``.txt``.
+    """Order the cases in a score table, and write ``queue.csv``, ``.json`` and ``.txt``.
 
     Parameters
     ----------
@@ -69,7 +58,7 @@ def make_queue(
     signs
         A table with further criteria, see `read_signs`.
     seed, random_share
-        Seed and share of the random part.
+        Seed of the random order, and fraction of the cases in the random part.
     overwrite
         Whether existing files may be replaced.
 
@@ -82,9 +71,9 @@ def make_queue(
     """
     report_progress(0, 2, "Reading the scores")
     rows = Share(scores).run(_read_scores)
-    more = {} if signs is None else Share(signs).run(read_signs)
-    cases = [_join_case(row, more.get(row.case_id, CaseSigns())) for row in rows]
-    queue = order_queue(cases, seed, random_share)
+    more = {} if signs is None else Share(signs).run(quality_files.read_signs)
+    cases = [_join_case(row, more.get(row.case_id, quality_files.CaseSigns())) for row in rows]
+    queue = quality.order_queue(cases, seed, random_share)
     strangers = sorted(set(more) - {row.case_id for row in rows})
     notes = [
         f"{stranger} is in {signs} but has no score, and was left out" for stranger in strangers[:5]
@@ -100,7 +89,7 @@ def _read_scores(place: Path) -> tuple[CaseScore, ...]:
     return read_case_scores(place / SCORE_TABLE if place.is_dir() else place)
 
 
-def _join_case(row: CaseScore, signs: CaseSigns) -> QualityCase:
+def _join_case(row: CaseScore, signs: quality_files.CaseSigns) -> QualityCase:
     reason = STATUS_TEXTS[row.status] if row.status in _FAILED_TO_SCORE else ""
     return QualityCase(
         row.case_id,
@@ -132,7 +121,7 @@ def _write_queue(queue: Queue, overwrite: bool, out: Path) -> tuple[Path, ...]:
         for index, one in enumerate(queue.places, start=1)
     ]
     write_flat_table(columns, rows, len(rows), table, overwrite=overwrite)
-    write_text_atomically(record, queue_text(queue), overwrite=overwrite)
+    write_text_atomically(record, quality_files.queue_text(queue), overwrite=overwrite)
     ids = "".join(f"{one.case_id}\n" for one in queue.places)
     head = (
         f"# {count_of(len(queue.places), 'case')}; the first {queue.n_random} are drawn at random "
@@ -144,16 +133,16 @@ def _write_queue(queue: Queue, overwrite: bool, out: Path) -> tuple[Path, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
-    """Errors found in a queue, and the written files."""
+    """The errors found in a queue, and the paths of the written files."""
 
-    capture: Capture
+    capture: quality.Capture
     files: tuple[Path, ...]
 
 
 def make_capture(
-    queue: Path, marks: Path, out: Path, target: float = TARGET, *, overwrite: bool = False
+    queue: Path, marks: Path, out: Path, target: float = quality.TARGET, *, overwrite: bool = False
 ) -> CaptureResult:
-    """Evaluate the cases of a queue that were read; write ``capture.csv``, ``.json`` and ``.txt``.
+    """Evaluate the results for a queue, and write ``capture.csv``, ``.json`` and ``.txt``.
 
     Raises
     ------
@@ -162,14 +151,14 @@ def make_capture(
     SaveConflictError
         If a file exists and `overwrite` is off.
     """
-    is_error = Share(marks).run(read_marks)
-    capture = follow_capture(Share(queue).run(read_queue), is_error, target)
+    is_error = Share(marks).run(quality_files.read_marks)
+    capture = quality.follow_capture(Share(queue).run(quality_files.read_queue), is_error, target)
     files = Share(out).run(partial(_write_capture, capture, is_error, overwrite))
     return CaptureResult(capture, files)
 
 
 def _write_capture(
-    capture: Capture, is_error: Mapping[str, bool], overwrite: bool, out: Path
+    capture: quality.Capture, is_error: Mapping[str, bool], overwrite: bool, out: Path
 ) -> tuple[Path, ...]:
     table, record, text = (out / f"{CAPTURE}.{suffix}" for suffix in ("csv", "json", "txt"))
     columns, rows = list_capture_rows(capture, is_error)
@@ -181,9 +170,9 @@ def _write_capture(
 
 
 def list_capture_rows(
-    capture: Capture, is_error: Mapping[str, bool]
+    capture: quality.Capture, is_error: Mapping[str, bool]
 ) -> tuple[tuple[str, ...], list[tuple[float | str, ...]]]:
-    """Return the capture curve as columns and rows, with one row for each case that was read.
+    """Return the capture curve as column names and rows, one row per case that was read.
 
     `share_found` is relative to the errors found so far, not to all errors.
     """
@@ -204,8 +193,8 @@ def list_capture_rows(
     return columns, rows
 
 
-def describe_capture(capture: Capture) -> tuple[str, ...]:
-    """Return the errors found and whether the stopping rule is met, as lines of text."""
+def describe_capture(capture: quality.Capture) -> tuple[str, ...]:
+    """Describe the errors found, and whether the stopping rule is met, as lines of text."""
     rate = capture.rate
     line = "no case in the random order was read, so the error rate is unknown"
     if rate.n_read:

@@ -1,4 +1,4 @@
-"""A person's session in a study: claim, read, adjudicate, sign, and see all readings.
+"""One person's session in a study: claim, read, adjudicate, sign, and unblind.
 
 Every step is an event, and the state of all events determines the allowed steps. A step that is not
 allowed raises an error before anything is written.
@@ -14,14 +14,9 @@ from napari_mamamia.core.blinding import NOT_BLIND, Blinding, Hidden
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.features.review.core.review import Meaning, ReadingMode, Task
-from napari_mamamia.features.review.io.keys import (
-    adopt_lead_key,
-    key_path,
-    make_key,
-    read_public_key,
-    sign_with,
-)
+from napari_mamamia.features.review.io import keys
 from napari_mamamia.features.review.io.store import Claim, EventStore, FolderStore
+from napari_mamamia.features.review.rules import states
 from napari_mamamia.features.review.rules.replay import ReplayMemory, ReviewState
 from napari_mamamia.features.review.rules.signatures import (
     KeyView,
@@ -29,13 +24,6 @@ from napari_mamamia.features.review.rules.signatures import (
     enter_message,
     key_message,
     seal_of,
-)
-from napari_mamamia.features.review.rules.states import (
-    SIGNED_ACTS,
-    Act,
-    CaseState,
-    CaseView,
-    ReadingView,
 )
 from napari_mamamia.features.review.services.compare import compare_readings, list_acceptable
 from napari_mamamia.features.review.services.look import (
@@ -54,11 +42,11 @@ from napari_mamamia.io.workspace.event_store import Event, EventProblem
 
 
 class ProofNeededError(CaseError):
-    """Error raised if a person has a valid key but has not proven it in this session."""
+    """Error raised if a person must first prove possession of their valid key in this session."""
 
 
 class ReviewSession:
-    """A person's session in a study.
+    """One person's session in a study.
 
     Parameters
     ----------
@@ -86,7 +74,7 @@ class ReviewSession:
             for lead_key in store.study.lead_keys
             if lead_key.reader == self.reader.reader_id
         )
-        adopt_lead_key(home, self.key_file, bound)
+        keys.adopt_lead_key(home, self.key_file, bound)
         self._claims: dict[str, Claim] = {}
         self._has_entered = False
         self._is_proven = not any(key.counts for key in self._list_keys())
@@ -97,7 +85,7 @@ class ReviewSession:
         return self.store.unsent
 
     def close(self) -> None:
-        """Release all claims, and send what can be sent."""
+        """Release all claims, and send waiting events and masks if possible."""
         for claim in self._claims.values():
             self.store.release(claim)
         self._claims.clear()
@@ -107,7 +95,7 @@ class ReviewSession:
 
     @property
     def needs_proof(self) -> bool:
-        """Return whether this person has a valid key but has not proven it in this session."""
+        """Return whether this person must still prove possession of their valid key."""
         return not self._is_proven
 
     def prove(self, passphrase: str) -> None:
@@ -118,7 +106,7 @@ class ReviewSession:
         WrongPassphraseError
             If the passphrase does not decrypt the key.
         CaseError
-            If the passphrase is missing, or as in `read_counting_key`.
+            If the passphrase is missing, or for the reasons given in `read_counting_key`.
         """
         if self._is_proven:
             return
@@ -132,12 +120,12 @@ class ReviewSession:
         prev, seen = self.store.head_of(self.reader.reader_id), self._list_heads()
         about = self.store.claim_holder(self.reader.reader_id)
         message = enter_message(self.store.origin, *about, seal_of(prev, seen - {prev}))
-        proof = sign_with(self.key_file, passphrase, message)
+        proof = keys.sign_with(self.key_file, passphrase, message)
         self._enter(seen - {prev}, key=public, proof=proof)
         self._is_proven = True
 
     def read_counting_key(self) -> str:
-        """Return this person's valid public key, as stored on this computer.
+        """Return this person's valid public key from the key file on this computer.
 
         Raises
         ------
@@ -153,7 +141,7 @@ class ReviewSession:
                 "and nobody else may use this name in the study: work on the computer where the "
                 "key was created, copy the file from there, or use your own name"
             )
-        public = read_public_key(self.key_file)
+        public = keys.read_public_key(self.key_file)
         if not any(key.key == public and key.counts for key in self._list_keys()):
             raise CaseError(
                 f"the key on this computer is not the valid key of {name}: ask a lead to "
@@ -173,8 +161,8 @@ class ReviewSession:
         self.problems = reading.problems
         return self.state
 
-    def queue(self) -> tuple[tuple[Task, ReadingView], ...]:
-        """Return this reader's tasks in order with their readings."""
+    def queue(self) -> tuple[tuple[Task, states.ReadingView], ...]:
+        """Return this reader's tasks in reading order, each with its reading."""
         mine = {}
         for view in self.state.cases:
             for reading in view.readings:
@@ -191,26 +179,27 @@ class ReviewSession:
         )
 
     def next_task(self) -> Task | None:
-        """Return the first open task that can be read now, or None if no task is left."""
+        """Return the first open task that can be read now, or None if there is none."""
         return next(list_possible(self.state, self.queue()), None)
 
-    def disputes(self) -> tuple[CaseView, ...]:
-        """Return the cases with a disagreement or conflict, by ascending Dice."""
+    def disputes(self) -> tuple[states.CaseView, ...]:
+        """Return the cases with a disagreement or conflict, the lowest Dice first."""
         waiting = [
             view
             for view in self.state.cases
-            if view.conflicts or view.state in (CaseState.DISAGREES, CaseState.IN_ADJUDICATION)
+            if view.conflicts
+            or view.state in (states.CaseState.DISAGREES, states.CaseState.IN_ADJUDICATION)
         ]
         return tuple(sorted(waiting, key=rank_dispute))
 
     def blinding(self, case: str) -> Blinding:
-        """Return the items of a case that are hidden from this person now.
+        """Return which items of a case are now hidden from this person.
 
         Adjudicators see finished readings; all other items that the study hides stay hidden.
         """
         blinding = self.state.study.plan.blinding
         view = self.state.case(case)
-        is_looking = view.state in (CaseState.DISAGREES, CaseState.IN_ADJUDICATION)
+        is_looking = view.state in (states.CaseState.DISAGREES, states.CaseState.IN_ADJUDICATION)
         if self.reader.is_judge and (
             is_looking or view.decision is not None or not self._is_given(case)
         ):
@@ -222,7 +211,7 @@ class ReviewSession:
     # -------------------------------------------------------------------- reading
 
     def claim(self, task: Task) -> Claim:
-        """Claim a task; check the result with `holds`.
+        """Claim a task; use `holds` to find out whether the claim succeeded.
 
         Raises `FormatError` if the study was never read on this computer, because this person may
         have read the case already.
@@ -230,11 +219,11 @@ class ReviewSession:
         place = f"{task.case}.{self.state.case(task.case).round}.{task.reader}.{task.occasion}"
         claim = self._claim_place(place)
         if self.holds(claim):
-            self._add_to_case(Act.CLAIM, task.case, task.occasion)
+            self._add_to_case(states.Act.CLAIM, task.case, task.occasion)
         return claim
 
     def claim_case(self, case: str) -> Claim:
-        """Claim a case for adjudication; check the result with `holds`."""
+        """Claim a case for adjudication; use `holds` to find out whether the claim succeeded."""
         return self._claim_place(f"{case}.{self.state.case(case).round}.judge.0")
 
     def _claim_place(self, place: str) -> Claim:
@@ -249,26 +238,26 @@ class ReviewSession:
         writer = self.store.claim_holder(self.reader.reader_id)
         return (claim.reader, claim.host, claim.session) == writer
 
-    def is_by_me(self, reading: ReadingView) -> bool:
-        """Return whether a reading's last step is by this session, or the reading has no step."""
+    def is_by_me(self, reading: states.ReadingView) -> bool:
+        """Return whether a reading's last step is by this session, or there is no step yet."""
         holder = self.store.claim_holder(self.reader.reader_id)
         return not reading.at or (reading.reader, reading.host, reading.session) == holder
 
     def renew_claims(self) -> tuple[Claim, ...]:
-        """Renew all claims, and return the claims that somebody else has taken."""
+        """Renew all claims, and return the claims that somebody else has taken over."""
         claims = [claim for claim in self._claims.values() if not self.store.renew(claim)]
         for one in claims:
             self._claims.pop(one.place)
         return tuple(claims)
 
     def start(self, task: Task) -> Event:
-        """Record that work on a claimed task begins."""
-        return self._add_to_case(Act.START, task.case, task.occasion)
+        """Record that work on a claimed task has begun."""
+        return self._add_to_case(states.Act.START, task.case, task.occasion)
 
     def put_back(self, task: Task) -> Event:
         """Release a task without submitting a reading."""
         self._let_go(task)
-        return self._add_to_case(Act.RELEASE, task.case, task.occasion)
+        return self._add_to_case(states.Act.RELEASE, task.case, task.occasion)
 
     def finish(
         self,
@@ -280,7 +269,7 @@ class ReviewSession:
         compares: bool = True,
         **more: str,
     ) -> Event:
-        """Store the mask and submit a reading; compare the case after the last reading.
+        """Store a mask and submit the reading; after the last reading, compare the case.
 
         Parameters
         ----------
@@ -295,18 +284,18 @@ class ReviewSession:
         compares
             Whether to compare the readings at once, which takes seconds.
         more
-            Further texts for the event, such as the hidden items.
+            Further strings to store in the event, such as the hidden items.
 
         Raises
         ------
         SaveError
-            If this computer can store neither mask nor event.
+            If this computer cannot store the mask or the event.
         CaseError
             If the reading does not count, for example because the case was decided meanwhile.
         """
         sha256 = "" if mask is None else self.store.put_mask(mask)
         event = self._add_to_case(
-            Act.READ,
+            states.Act.READ,
             task.case,
             task.occasion,
             mask=sha256,
@@ -321,19 +310,19 @@ class ReviewSession:
         return event
 
     def read_again(self, task: Task, reason: str) -> Event:
-        """Reopen a submitted reading of an undecided case, keeping the earlier reading."""
+        """Reopen a submitted reading of an undecided case; the earlier version is kept."""
         require_reason(reason)
-        return self._add_to_case(Act.READ_AGAIN, task.case, task.occasion, reason=reason)
+        return self._add_to_case(states.Act.READ_AGAIN, task.case, task.occasion, reason=reason)
 
     def compare(self, case: str) -> Event | None:
-        """Compare the readings of a case if all are submitted and none has been compared yet."""
+        """Compare the readings of a case if all are submitted and they are not yet compared."""
         view = self.refresh().case(case)
         first = [reading for reading in view.readings if reading.occasion == 0]
-        if view.state is not CaseState.READ or view.comparison is not None or len(first) < 2:
+        if view.state is not states.CaseState.READ or view.comparison is not None or len(first) < 2:
             return None
         difference = compare_readings(self.store, first, self.state.study.plan.triggers)
         return self._add_to_case(
-            Act.COMPARE,
+            states.Act.COMPARE,
             case,
             of=sorted(one.hash for one in first),
             agrees=not difference.because,
@@ -344,21 +333,21 @@ class ReviewSession:
     # -------------------------------------------------------------------- judging
 
     def adjudicate(self, case: str) -> Event:
-        """Take a case with disagreement for adjudication."""
-        return self._add_to_case(Act.ADJUDICATE, case)
+        """Take a case whose readings disagree, for adjudication."""
+        return self._add_to_case(states.Act.ADJUDICATE, case)
 
     def set_down(self, case: str) -> Event:
         """Return a case to the adjudication queue."""
-        return self._add_to_case(Act.SET_DOWN, case)
+        return self._add_to_case(states.Act.SET_DOWN, case)
 
-    def accept(self, case: str, reading: ReadingView | None = None) -> Event:
-        """Accept a reading of a case, by default the last; compare the readings first if needed."""
+    def accept(self, case: str, reading: states.ReadingView | None = None) -> Event:
+        """Accept a reading of a case, by default the last one, after comparing the readings."""
         self.compare(
             case
         )  # the program that submitted the last reading may have ended before comparing
         one = reading or list_acceptable(self.refresh().case(case), self._id_of(case))[-1]
         return self._add_to_case(
-            Act.ACCEPT, case, mask=one.mask, answers=one.answers, choice=one.reader
+            states.Act.ACCEPT, case, mask=one.mask, answers=one.answers, choice=one.reader
         )
 
     def decide(
@@ -378,66 +367,55 @@ class ReviewSession:
         case
             Key of the case.
         mask
-            The new mask's file, or the SHA-256 of a stored mask; None for an empty mask.
+            The bytes of a new mask file, or the SHA-256 of a stored mask; None for an empty mask.
         choice
-            Origin of the mask: a reader's id, a rule of consensus, "edited".
+            Source of the mask: a reader's id, a consensus rule, or "edited".
         reason
             The reason.
         answers
             Canonical JSON of the answers.
         parents, how
-            For a derived mask: SHA-256 of its sources, and parameters in words
-            (`consensus.ConsensusMask`).
+            For a derived mask: the SHA-256 of the source masks, and the parameters as strings; see
+            `ConsensusMask`.
         """
         require_reason(reason)
         digits = mask if isinstance(mask, str) else self.store.put_mask(mask) if mask else ""
         about: dict[str, Any] = {"choice": choice, "reason": reason, "answers": answers}
         if parents:
             about |= {"parents": list(parents), "how": dict(how)}
-        return self._add_to_case(Act.DECIDE, case, mask=digits, **about)
+        return self._add_to_case(states.Act.DECIDE, case, mask=digits, **about)
 
     def reject(self, case: str, reason: str) -> Event:
-        """Reject a case, with the reason."""
+        """Reject a case and record the reason."""
         require_reason(reason)
-        return self._add_to_case(Act.REJECT, case, reason=reason)
+        return self._add_to_case(states.Act.REJECT, case, reason=reason)
 
     def reopen(self, case: str, reason: str) -> Event:
         """Begin a new round for a decided case."""
         require_reason(reason)
-        return self._add_to_case(Act.REOPEN, case, reason=reason)
+        return self._add_to_case(states.Act.REOPEN, case, reason=reason)
 
-    def remark(self, case: str, text: str, *, shows: Blinding | None = None) -> Event:
-        """Record a note about a case; with `shows`, record what was unblinded and why."""
-        if shows is None:
-            return self._add_to_case(Act.NOTE, case, text=text)
-        require_reason(text)
-        return self._add_to_case(Act.UNBLIND, case, text=text, shown=list(shows.names))
-
-    def reassign(self, case: str, old: str, new: str, occasion: int = 0) -> Event:
-        """Reassign an open reading to another reader."""
-        return self._add_to_case(Act.REASSIGN, case, occasion, of=old, to=new)
-
-    def rename(self, reader_id: str, name: str) -> Event:
-        """Rename a person without changing the id."""
-        return self.add_to_study(Act.RENAME, of=reader_id, name=name)
+    def remark(self, case: str, text: str) -> Event:
+        """Record a note about a case."""
+        return self._add_to_case(states.Act.NOTE, case, text=text)
 
     # -------------------------------------------------------------------- signing
 
     @property
     def key_file(self) -> Path:
         """Return the path of this person's key on this computer."""
-        return key_path(self._home, self.store.study.study_id, self.reader.reader_id)
+        return keys.key_path(self._home, self.store.study.study_id, self.reader.reader_id)
 
     def make_key(self, passphrase: str) -> str:
-        """Make this person's key on this computer, register it, and return the public key."""
-        public = make_key(self.key_file, passphrase)
+        """Create this person's key on this computer, register it, and return the public key."""
+        public = keys.make_key(self.key_file, passphrase)
         message = key_message(self.store.origin, self.reader.reader_id, public)
-        proof = sign_with(self.key_file, passphrase, message)
-        self.add_to_study(Act.KEY, self.prepare_seal()[1], key=public, proof=proof)
+        proof = keys.sign_with(self.key_file, passphrase, message)
+        self.add_to_study(states.Act.KEY, self.prepare_seal()[1], key=public, proof=proof)
         return public
 
     def sign(self, case: str, meaning: Meaning, passphrase: str, occasion: int = 0) -> Event:
-        """Sign one's own reading (author) or a decided case (reviewer, approver).
+        """Sign one's own reading (as author) or a decided case (as reviewer or approver).
 
         Raises
         ------
@@ -469,15 +447,15 @@ class ReviewSession:
             seal_of(self.prepare_seal()[0], view.tips),
         )
         about = {
-            **_make_body(Act.SIGN, view, occasion),
+            **_make_body(states.Act.SIGN, view, occasion),
             "meaning": str(meaning),
             "subject": thing.subject,
             "mask": thing.mask,
             "name": thing.name,
             "software": thing.software,
             "signed_at": thing.at,
-            "key": read_public_key(self.key_file),
-            "signature": sign_with(self.key_file, passphrase, thing.message),
+            "key": keys.read_public_key(self.key_file),
+            "signature": keys.sign_with(self.key_file, passphrase, thing.message),
         }
         return self.store.append(self.reader.reader_id, about, view.tips)
 
@@ -489,7 +467,7 @@ class ReviewSession:
         )
 
     def let_go_of_case(self, case: str) -> None:
-        """Release the claim of a case."""
+        """Release this session's claim on a case."""
         self._release_places(f"{case}.", ".judge.0")
 
     def _let_go(self, task: Task) -> None:
@@ -503,26 +481,26 @@ class ReviewSession:
     def _id_of(self, case: str) -> str:
         return self.store.study.case(case).case_id
 
-    def add_to_study(self, act: Act, seen: Iterable[str] = (), **about: Any) -> Event:
-        """Add an event that belongs to no case."""
+    def add_to_study(self, act: states.Act, seen: Iterable[str] = (), **about: Any) -> Event:
+        """Append an event that belongs to no case."""
         self._enter_once(act)
         return self.store.append(self.reader.reader_id, {"act": str(act), **about}, seen)
 
     def prepare_seal(self) -> tuple[str, tuple[str, ...]]:
-        """Return the hash before this session's next event, and the heads of all other chains."""
-        self._enter_once(Act.SIGN)
+        """Return the hash of this session's previous event, and the other chains' last hashes."""
+        self._enter_once(states.Act.SIGN)
         prev = self.store.head_of(self.reader.reader_id)
         return prev, tuple(sorted(self._list_heads() - {prev}))
 
-    def _add_to_case(self, act: Act, case: str, occasion: int = 0, **about: Any) -> Event:
+    def _add_to_case(self, act: states.Act, case: str, occasion: int = 0, **about: Any) -> Event:
         self._enter_once(act)
         view = self.refresh().case(case)
         require_known(self.store)
         body = {**_make_body(act, view, occasion), **about}
         return self.store.append(self.reader.reader_id, body, view.tips)
 
-    def _enter_once(self, act: Act) -> None:
-        if act not in SIGNED_ACTS:
+    def _enter_once(self, act: states.Act) -> None:
+        if act not in states.SIGNED_ACTS:
             self.prove("")
         if not self._has_entered:
             self._enter(self._list_heads())
@@ -532,30 +510,30 @@ class ReviewSession:
         account = ""
         with suppress(OSError, KeyError, ImportError):
             account = getpass.getuser()
-        about = {"act": str(Act.ENTER), "software": software_version(), "account": account}
+        about = {"act": str(states.Act.ENTER), "software": software_version(), "account": account}
         self.store.append(self.reader.reader_id, {**about, **proof}, seen)
 
     def _list_heads(self) -> set[str]:
         return {chain[-1].hash for chain in self.store.read().chains.values() if chain}
 
 
-def _make_body(act: Act, view: CaseView, occasion: int) -> dict[str, Any]:
+def _make_body(act: states.Act, view: states.CaseView, occasion: int) -> dict[str, Any]:
     body = {"act": str(act), "case": view.key, "round": view.round}
     return body | ({"occasion": occasion} if occasion else {})
 
 
 _SHOWN_BY_ALL: Final = frozenset({Hidden.OTHER_READERS, Hidden.SITE})
-"""Items shown by a report, an export or the agreement of all readers."""
+"""Items that a report, an export or the agreement of all readers reveals."""
 
 
 def may_see_all(session: ReviewSession) -> bool:
-    """Return whether a person is an adjudicator without open readings, who may see all readings."""
-    everything_read = all(reading.state is CaseState.READ for _, reading in session.queue())
+    """Return whether a person may see all readings: an adjudicator without open readings."""
+    everything_read = all(reading.state is states.CaseState.READ for _, reading in session.queue())
     return session.reader.is_judge and everything_read
 
 
 def begin_pseudonymized(store: FolderStore, who: str, home: Path) -> ReviewSession:
-    """Return a person's session, with pseudonyms if the site is hidden from the person.
+    """Return a person's session, with pseudonyms if the study hides the site from the person.
 
     Messages of the session then contain no case ids either.
     """
@@ -574,12 +552,12 @@ def require_unblinding(
     ask: Callable[[], str] = str,
     what: str = "all readings",
 ) -> None:
-    """Require permission to see all readings of a study, and record it as an event.
+    """Check that a person may see all readings of a study, and record the access as an event.
 
     Nothing is required if the study hides neither readers nor the site. A person with a valid key
-    must prove it. A lead or an adjudicator without open readings needs no reason; any other person
-    must give a reason. This check does not restrict access to the folder, but makes unblinding
-    visible.
+    must prove possession of it. A lead or an adjudicator without open readings needs no reason; any
+    other person must give a reason. This check does not restrict access to the folder, but makes
+    unblinding visible.
 
     Parameters
     ----------
@@ -632,7 +610,7 @@ def require_unblinding(
 
 
 def note_unblinding(session: ReviewSession, text: str) -> None:
-    """Record visibly that a person sees all readings of a blind study, and why."""
+    """Record that a person sees all readings of a blind study, and why, visibly to everybody."""
     blinding = Blinding(session.store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
     if blinding.is_blind:
-        session.add_to_study(Act.UNBLIND, text=text, shown=list(blinding.names))
+        session.add_to_study(states.Act.UNBLIND, text=text, shown=list(blinding.names))

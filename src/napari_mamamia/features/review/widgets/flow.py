@@ -1,4 +1,4 @@
-"""Controller of the Review page: open a study, begin as a person, and refresh regularly."""
+"""Controller of the Review page: open a study, begin as one person, and refresh regularly."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,8 +9,17 @@ from qtpy.QtCore import QCoreApplication, QEvent, QTimer, Signal
 
 from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.texts import tr
+from napari_mamamia.features.review.core.review import ConsensusRule
 from napari_mamamia.features.review.io.keys import WrongPassphraseError
 from napari_mamamia.features.review.services.client import OpenedClient, StudyClient, StudySnapshot
+from napari_mamamia.features.review.services.compare import ConsensusMask
+from napari_mamamia.features.review.services.judging import (
+    Decided,
+    Difference,
+    Dispute,
+    LesionTable,
+    ShownReading,
+)
 from napari_mamamia.features.review.services.plan_study import (
     FreezeSetup,
     SetupError,
@@ -19,16 +28,20 @@ from napari_mamamia.features.review.services.plan_study import (
 )
 from napari_mamamia.features.review.services.session import ProofNeededError
 from napari_mamamia.features.review.services.signing import RevocableKey, Signable
-from napari_mamamia.features.review.widgets.judging import Judging
+from napari_mamamia.features.review.widgets.judging_texts import NO_MASK, NO_REASON, OTHER_GRID
+from napari_mamamia.features.review.widgets.judging_view import JudgingView
 from napari_mamamia.features.review.widgets.leading_view import ProgressView
 from napari_mamamia.features.review.widgets.page import ExtraSnapshot, ReviewPage
 from napari_mamamia.features.review.widgets.planning_view import PlanningView
 from napari_mamamia.features.review.widgets.reading import Reading
 from napari_mamamia.features.review.widgets.services import review_services
 from napari_mamamia.features.review.widgets.signing_view import SigningView
-from napari_mamamia.features.review.widgets.study_case import StudyCase
+from napari_mamamia.features.review.widgets.study_case import StudyCase, StudyPlace
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
+from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.notify import plain_text
+from napari_mamamia.widgets.base.session import SessionMask
 from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.protocols import Protocols
@@ -38,11 +51,348 @@ from napari_mamamia.widgets.viewer.opening import Opening
 
 T = TypeVar("T")
 
+_LANE: Final = "review"
+
+
+class Judging(WindowPart):
+    """Controller that connects the adjudicator's view, the client and the displayed case.
+
+    The signal `stepped` is emitted after a case was opened, decided, accepted, reopened or returned
+    to the queue.
+    """
+
+    stepped = Signal()
+
+    def __init__(
+        self,
+        context: WindowContext,
+        view: JudgingView,
+        case: StudyCase,
+        opening: Opening,
+        editing: Editing,
+    ) -> None:
+        super().__init__(context)
+        self._view, self._case, self._editing = view, case, editing
+        self._late = EventLoopSteps(self)
+        self._shown: tuple[ShownReading, ...] = ()
+        self._parts: tuple[Difference, ...] = ()
+        self._lesions = LesionTable()
+        self._at = -1
+        self._by_distance = False
+        self._consensus: ConsensusMask | None = None
+        self.client: StudyClient | None = None
+        self.dispute: Dispute | None = None
+        opening.case_shown.connect(self._show_pair)
+        view.case_wanted.connect(self.take_up)
+        view.pair_wanted.connect(self.show_pair)
+        view.order_wanted.connect(self.set_order)
+        view.difference_wanted.connect(self.step_difference)
+        view.lesion_wanted.connect(self.show_lesion)
+        view.reading_wanted.connect(self.take_reading)
+        view.rule_wanted.connect(self.take_rule)
+        view.decision_wanted.connect(self.decide)
+        view.leaving_out_wanted.connect(self.leave_out)
+        view.set_down_wanted.connect(self.set_down)
+        view.acceptance_wanted.connect(self.accept_unseen)
+        view.reopening_wanted.connect(self.reopen)
+
+    def begin(self, client: StudyClient | None) -> None:
+        """Start adjudication with a client; None ends adjudication."""
+        self.client = client
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self.dispute, self._shown, self._parts, self._consensus = None, (), (), None
+        self._view.show_dispute(None)
+
+    def _show_again(self) -> None:
+        self._view.show_dispute(self.dispute)
+        self.stepped.emit()
+
+    # ------------------------------------------------------------------ taking up
+
+    def take_up(self, case: str) -> None:
+        """Claim a case for this adjudicator, and show its readings."""
+        client = self.client
+        if client is None:
+            return
+        open_dispute = review_services(self._services).open_dispute
+
+        def take(all_saved: bool) -> None:
+            if all_saved:
+                self._view.show_dispute(self.dispute, is_busy=True)
+                self._jobs.start(
+                    _LANE,
+                    tr("Opening this case"),
+                    lambda: open_dispute(client, case),
+                    self._show_dispute,
+                    ended=self._show_again,
+                )
+
+        self._editing.save_if_needed(take)
+
+    def _show_dispute(self, dispute: Dispute) -> None:
+        if dispute.held:
+            self._notifier.warn(
+                tr("{case_id} is reserved by {held}.", case_id=dispute.case_id, held=dispute.held)
+            )
+            return
+        self.dispute, self._consensus = dispute, None
+        self._shown = dispute.readings[:2]
+        self._view.show_readings(dispute)
+        self._case.show(dispute.case_id, _place_of(dispute))
+
+    def show_pair(self, first: int, second: int) -> None:
+        """Show two readings of the case, given by their indices."""
+        if self.dispute is not None and first != second:
+            self._shown = (self.dispute.readings[first], self.dispute.readings[second])
+            self._show_pair()
+
+    def _show_pair(self) -> None:
+        dispute, case = self.dispute, self._session.case
+        if dispute is None or case is None:
+            return
+        if not self._case.is_at(dispute.case_id, _place_of(dispute)):
+            return
+        pairs = zip((Role.READING_A, Role.READING_B), self._shown, strict=False)
+        self._late.start([partial(self._show_mask, role, one) for role, one in pairs])
+        self._view.show_pair(self._shown[0], self._shown[1] if len(self._shown) > 1 else None)
+        self._look_for_differences()
+
+    def _show_mask(self, role: Role, reading: ShownReading) -> None:
+        case = self._session.case
+        if case is None or reading not in self._shown:
+            return
+        if reading.labels is None:
+            self._scene.remove_mask(role)
+            self._session.drop_mask(role)
+        elif not reading.labels.grid.is_same_place(case.grid):
+            self._notifier.warn(OTHER_GRID.format(reading.name))
+        else:
+            buffer = self._services.uint8_mask(reading.labels)
+            self._scene.show_mask(tag_for(case, role), buffer)
+            self._session.set_mask(SessionMask(role, reading.name, buffer, reading.labels))
+
+    # ---------------------------------------------------------------- differences
+
+    def set_order(self, by_distance: bool) -> None:
+        """Sort differences by distance or by size."""
+        self._by_distance = by_distance
+        self._look_for_differences()
+
+    def _look_for_differences(self) -> None:
+        self._parts, self._at, self._lesions = (), -1, LesionTable()
+        if len(self._shown) < 2:
+            self._view.show_difference(None, -1, 0)
+            self._view.show_lesions(None)
+            return
+        first, second = self._shown
+        by_distance, form = self._by_distance, self.client.form if self.client else None
+        list_differences = review_services(self._services).list_differences
+        list_lesions = review_services(self._services).list_lesions
+        self._jobs.start(
+            "review differences",
+            tr("Searching for differences"),
+            lambda: (
+                list_lesions(first, second, form),
+                list_differences(first, second, by_distance=by_distance),
+            ),
+            self._show_differences,
+            still=lambda: self._shown == (first, second),
+            shown=False,
+        )
+
+    def _show_differences(self, look: tuple[LesionTable, tuple[Difference, ...]]) -> None:
+        self._lesions, parts = look
+        self._view.show_lesions(self._lesions)
+        self._parts, self._at = parts, -1
+        if parts:
+            self.step_difference(1)
+        else:
+            self._view.show_difference(None, -1, 0)
+
+    def step_difference(self, by: int) -> None:
+        """Go to the next or previous difference, wrapping around at the end."""
+        if not self._parts:
+            return
+        self._at = (self._at + by) % len(self._parts)
+        part = self._parts[self._at]
+        self._scene.view.reveal(part.voxel)
+        self._view.show_difference(part, self._at, len(self._parts))
+
+    def show_lesion(self, at: int) -> None:
+        """Go to the lesion at the given index in the list."""
+        if 0 <= at < len(self._lesions.rows):
+            voxel = self._lesions.rows[at].voxel
+            self._scene.view.reveal(voxel)
+
+    # ------------------------------------------------------------------- deciding
+
+    def take_reading(self, at: int) -> None:
+        """Copy the reading with the given index into the adjudicator's mask."""
+        if self._is_on_screen() and self.dispute is not None:
+            reading = self.dispute.readings[at]
+            self._consensus = None
+            self._editing.start_with(reading.labels, f"reading of {reading.name}")
+            self._view.show_choice(
+                tr("Copied from {name}; continue drawing, or decide.", name=reading.name)
+            )
+
+    def take_rule(self, rule: ConsensusRule) -> None:
+        """Copy the consensus of all readings, by a rule, into the adjudicator's mask."""
+        client, dispute = self.client, self.dispute
+        if client is None or dispute is None or not self._is_on_screen():
+            return
+        fuse = review_services(self._services).fuse_dispute
+
+        def take(made: ConsensusMask) -> None:
+            self._consensus = made
+            self._editing.start_with(made.labels, f"{made.rule} of the readings")
+            self._view.show_choice(
+                tr("Made by the rule {rule}; continue drawing, or decide.", rule=made.rule)
+            )
+
+        self._jobs.start(
+            "review rule",
+            tr("Computing the {rule} of the readings", rule=rule),
+            lambda: fuse(client, dispute, rule),
+            take,
+            still=lambda: self.dispute is dispute,
+        )
+
+    def decide(self, reason: str, answers_of: int) -> None:
+        """Record the adjudicator's mask as the decision on the case."""
+        dispute = self.dispute
+        if dispute is None or not self._is_on_screen():
+            return
+        if not reason.strip():
+            self._view.ask_reason()
+        elif self._session.mask(Role.REFINED) is None:
+            self._view.say(NO_MASK)
+        else:
+            answers = dispute.readings[max(answers_of, 0)]
+            self._editing.saving.save_if_new(
+                lambda saved: self._decide_saved(dispute, reason, answers) if saved else None
+            )
+
+    def _decide_saved(self, dispute: Dispute, reason: str, answers: ShownReading) -> None:
+        client, mask, consensus = self.client, self._session.mask(Role.REFINED), self._consensus
+        if client is None or mask is None or mask.saved is None or dispute is not self.dispute:
+            return
+        saved: tuple[Path, str] = (mask.saved.path, mask.saved.sha256)
+        decide = review_services(self._services).decide_dispute
+        fill = self._services.findings.fill_hidden
+        form, case, record = client.form, self._session.case, self._session.record
+        measure = None
+        if form is not None and case is not None:
+            measure = partial(fill, form, case, record=record)
+
+        def tell(decided: Decided) -> None:
+            if decided.lost:
+                self._notifier.hint(
+                    tr(
+                        "{case_id} is decided. The answers of {name} about lesion {lost} are only "
+                        "in that reading, because the accepted mask has no such lesion.",
+                        case_id=dispute.case_id,
+                        name=answers.name,
+                        lost=", ".join(decided.lost),
+                    )
+                )
+
+        self._finish_case(
+            tr("Deciding {case_id}", case_id=dispute.case_id),
+            lambda: decide(client, dispute, saved, reason, answers, consensus, measure),
+            tell,
+        )
+
+    def leave_out(self, reason: str) -> None:
+        """Reject the case."""
+        client, dispute = self.client, self.dispute
+        if client is None or dispute is None:
+            return
+        if not reason.strip():
+            self._view.ask_reason()
+            return
+        leave_out = review_services(self._services).leave_out
+        self._finish_case(
+            tr("Rejecting {case_id}", case_id=dispute.case_id),
+            lambda: leave_out(client, dispute, reason),
+        )
+
+    def set_down(self) -> None:
+        """Return the case to the adjudication queue."""
+        client, dispute = self.client, self.dispute
+        if client is None or dispute is None:
+            return
+        put_down = review_services(self._services).set_down
+
+        def go_on(all_saved: bool) -> None:
+            if all_saved:
+                self._finish_case(
+                    tr("Returning {case_id} to the queue", case_id=dispute.case_id),
+                    lambda: put_down(client, dispute),
+                )
+
+        self._editing.save_if_needed(go_on)
+
+    def _finish_case(
+        self,
+        doing: str,
+        work: Callable[[], T],
+        tell: Callable[[T], object] = lambda _outcome: None,
+    ) -> None:
+        self._view.show_dispute(self.dispute, is_busy=True)
+
+        def end(outcome: T) -> None:
+            self._let_go()
+            self._case.leave()
+            tell(outcome)
+
+        self._jobs.start(_LANE, doing, work, end, ended=self._show_again)
+
+    def _is_on_screen(self) -> bool:
+        dispute = self.dispute
+        is_there = dispute is not None and self._case.is_at(dispute.case_id, _place_of(dispute))
+        if dispute is not None and not is_there:
+            self._view.say(
+                tr("Another case is on screen: return this case to the queue and open it again.")
+            )
+        return is_there
+
+    # --------------------------------------------------------------- without a look
+
+    def accept_unseen(self, case: str) -> None:
+        """Accept a case whose readings agree, without viewing it."""
+        client = self.client
+        if client is not None:
+            accept_case = review_services(self._services).accept_case
+            self._step_case(tr("Accepting this case"), lambda: accept_case(client, case))
+
+    def reopen(self, case: str, reason: str) -> None:
+        """Begin a new round for a decided case."""
+        client = self.client
+        if client is None:
+            return
+        if not reason.strip():
+            self._notifier.hint(NO_REASON)
+            return
+        reopen_case = review_services(self._services).reopen_case
+        self._view.why_again.clear()
+        self._step_case(tr("Reopening this case"), lambda: reopen_case(client, case, reason))
+
+    def _step_case(self, doing: str, work: Callable[[], object]) -> None:
+        self._jobs.start(_LANE, doing, work, lambda _done: None, ended=self.stepped.emit)
+
+
+def _place_of(dispute: Dispute) -> StudyPlace:
+    return StudyPlace(dispute.data_set, dispute.workspace, dispute.blinding, dispute.pseudonymizer)
+
+
 _LOOK_EVERY_MS: Final = 5_000
 _CLOSING_S: Final = (0.3, 1.7)
-"""Waiting times in s for the share when the window closes: without, then with a message."""
+"""Seconds to wait for the share when the window closes: first silently, then with a message."""
 _HEAD_DIGITS: Final = 16
-"""Number of digits of a displayed checksum, as printed by `mamamia review verify`."""
+"""Number of checksum digits that are displayed, as in `mamamia review verify`."""
 _PLAN: Final = "review plan"
 _NO_FOLDER: Final = tr("Choose a new folder for the study first.")
 _LOOK: Final = "review look"
@@ -71,9 +421,10 @@ _ONE_STUDY: Final = tr(
 
 
 class Planning(WindowPart):
-    """Controller that connects the form of a new study with the services.
+    """Controller that connects the form for a new study with the services.
 
-    The signal `frozen` carries the folder of the new study and the SHA-256 of its study file.
+    The signal `frozen` is emitted with the folder of the new study and the SHA-256 of its study
+    file.
     """
 
     frozen = Signal(object, str)
@@ -86,8 +437,14 @@ class Planning(WindowPart):
         view.cases_wanted.connect(self.list_cases)
         view.freezing_wanted.connect(self.freeze)
 
+    def propose_data_set(self) -> None:
+        """Enter the open data set into an empty form."""
+        opened = self._session.opened
+        if opened is not None and not self._view.data_set.text().strip():
+            self._view.data_set.setText(str(opened.data_set.root))
+
     def list_cases(self, data_set: Path) -> None:
-        """List the cases of the data set for selection."""
+        """List the cases of a data set so that the user can select some."""
         list_case_ids = review_services(self._services).list_case_ids
         self._jobs.start(
             _PLAN,
@@ -99,7 +456,7 @@ class Planning(WindowPart):
         )
 
     def draft(self, setup: StudySetup) -> None:
-        """Assign the cases to readers and show the draft."""
+        """Assign cases to readers and show the draft."""
         plan_study = review_services(self._services).plan_study
         self._draft = None
 
@@ -121,7 +478,7 @@ class Planning(WindowPart):
         self._view.show_problem(field, plain_text(error))
 
     def freeze(self, setup: FreezeSetup) -> None:
-        """Write the study shown in the draft."""
+        """Write the study that is shown as a draft."""
         if setup.folder == Path():
             self._view.show_problem("folder", _NO_FOLDER)
             return
@@ -148,7 +505,7 @@ class Leading(WindowPart):
         view.agreement_wanted.connect(self.measure_agreement)
 
     def measure_agreement(self) -> None:
-        """Show the current agreement of the readers."""
+        """Compute and show the current agreement of the readers."""
         client, describe_agreement = self.client, review_services(self._services).describe_agreement
         if client is not None:
             self._jobs.start(
@@ -226,7 +583,7 @@ class Signing(WindowPart):
 
 
 class ReviewFlow(WindowPart):
-    """Controller that connects page, client and views.
+    """Controller that connects the Review page, the client and the views.
 
     The signal `shown_wanted` requests the Review page.
     """
@@ -259,6 +616,7 @@ class ReviewFlow(WindowPart):
         self.leading = Leading(context, page.progress)
         self.planning = Planning(context, page.planning)
         self.planning.frozen.connect(self._follow_frozen)
+        page.planning_wanted.connect(self.planning.propose_data_set)
         self._timer = QTimer(self)
         self._timer.setInterval(_LOOK_EVERY_MS)
         self._timer.timeout.connect(self.look)
@@ -268,7 +626,7 @@ class ReviewFlow(WindowPart):
     # ------------------------------------------------------------------- entering
 
     def open_study(self, folder: Path, who: str = "") -> None:
-        """Open a study, and begin immediately as `who`, or suggest the last name."""
+        """Open a study; begin as `who` at once, or suggest the name used last."""
         self.shown_wanted.emit()
         if self.client is not None:
             if self.client.folder != folder:
@@ -304,7 +662,7 @@ class ReviewFlow(WindowPart):
             self.sit_down(remembered)
 
     def sit_down(self, who: str, passphrase: str = "") -> None:
-        """Begin as a person of the selected study, with a passphrase if a key is required."""
+        """Begin as one person in the open study; a passphrase is needed if the person has a key."""
         folder = self._folder
         if folder is None or self.client is not None or not who:
             return
@@ -393,11 +751,11 @@ class ReviewFlow(WindowPart):
 
     @property
     def is_at_work(self) -> bool:
-        """Return whether this window is currently used for a study."""
+        """Return whether this window is currently working on a study."""
         return self.client is not None
 
     def accept(self) -> None:
-        """Submit the current reading; adjudicators decide on the Review page."""
+        """Submit the current reading, or ask an adjudicator to decide on the Review page."""
         if self.judging.dispute is not None:
             self.shown_wanted.emit()
         else:

@@ -1,4 +1,4 @@
-"""View for adjudication: the queue, a case's readings in two colours, and differences."""
+"""The adjudication view: the queue, a case's readings in two colours, and differences."""
 
 from collections.abc import Sequence
 
@@ -6,44 +6,30 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QComboBox,
     QLabel,
-    QLineEdit,
     QListWidgetItem,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.features.review.core.review import ConsensusRule
 from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services import judging
 from napari_mamamia.features.review.services.client import DisputeRow, StudySnapshot
-from napari_mamamia.features.review.services.judging import (
-    RULES,
-    Difference,
-    Dispute,
-    LesionTable,
-    ShownReading,
-)
-from napari_mamamia.features.review.widgets.judging_texts import (
-    ENDS,
-    MM3_PER_ML,
-    describe_lesion,
-    describe_lesions,
-    describe_queue,
-    describe_row,
-)
+from napari_mamamia.features.review.widgets import judging_texts
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
+    fill_column,
     heading,
     label,
     line,
-    named,
     row,
     set_level,
 )
+from napari_mamamia.widgets.controls.fields import combo_box, line_edit
 from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.controls.page_area import ALL, PageArea
 from napari_mamamia.widgets.controls.revealing import reveal
@@ -63,7 +49,7 @@ _RULE_TEXTS = {
 
 
 class JudgingView(QWidget):
-    """View for adjudication.
+    """The adjudication view.
 
     Signals: `case_wanted` carries the key of a case to open, `pair_wanted` the indices of two
     readings, `difference_wanted` a step of +1 or -1, and `lesion_wanted` an index in the list of
@@ -90,12 +76,14 @@ class JudgingView(QWidget):
         super().__init__()
         self.setObjectName("review_judging")
         self._rules: dict[ConsensusRule, QPushButton] = {}
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 4, 0, 0)
-        layout.addWidget(self._make_queue())
-        layout.addWidget(self._make_ended())
-        layout.addWidget(self._make_case(), ALL)
-        layout.addStretch(1)
+        fill_column(
+            self,
+            self._make_queue(),
+            self._make_ended(),
+            (self._make_case(), ALL),
+            1,
+            margins=(0, 4, 0, 0),
+        )
         self.show_dispute(None)
 
     # -------------------------------------------------------------------- making
@@ -157,7 +145,7 @@ class JudgingView(QWidget):
         return self._case
 
     def _make_chooser(self, name: str, tip: str) -> QComboBox:
-        chooser: QComboBox = named(QComboBox(), name, tip)
+        chooser = combo_box(name, tip)
         chooser.activated.connect(
             lambda _at: self.pair_wanted.emit(self.first.currentIndex(), self.second.currentIndex())
         )
@@ -177,11 +165,7 @@ class JudgingView(QWidget):
         return column(self.lesions_told, self.lesions)
 
     def _make_differences(self) -> QWidget:
-        self.order: QComboBox = named(
-            QComboBox(),
-            "review_order",
-            tr("Sorts differences by volume or by distance."),
-        )
+        self.order = combo_box("review_order", tr("Sorts differences by volume or by distance."))
         self.order.addItem(tr("by volume"), False)
         self.order.addItem(tr("by distance"), True)
         self.order.activated.connect(lambda _at: self.order_wanted.emit(self.order.currentData()))
@@ -213,10 +197,10 @@ class JudgingView(QWidget):
             tr("Copies the orange reading into your mask. Undo reverts this."),
             lambda: self.reading_wanted.emit(self.second.currentIndex()),
         )
-        for rule in RULES:
+        for rule in judging.RULES:
             text, tip = _RULE_TEXTS[rule]
             self._rules[rule] = self._make_rule(rule, text, tip)
-        union, intersection, majority, staple = (self._rules[rule] for rule in RULES)
+        union, intersection, majority, staple = (self._rules[rule] for rule in judging.RULES)
         return column(
             row(union, intersection, 1),
             row(majority, staple, 1),
@@ -226,16 +210,15 @@ class JudgingView(QWidget):
         return button(f"review_{rule}", text, tip, lambda: self.rule_wanted.emit(rule))
 
     def _make_decision(self) -> QWidget:
-        self.answers: QComboBox = named(
-            QComboBox(), "review_answers_of", tr("Reading whose answers belong to the decision")
+        self.answers = combo_box(
+            "review_answers_of", tr("Reading whose answers belong to the decision")
         )
         self._answers_line = row(QLabel(tr("Source of answers")), self.answers, 1)
-        self.reason: QLineEdit = named(
-            QLineEdit(),
+        self.reason = line_edit(
             "review_decision_reason",
             tr("Reason for the decision. It is stored with the decision."),
+            tr("reason (required)"),
         )
-        self.reason.setPlaceholderText(tr("reason"))
         self.reason.textEdited.connect(lambda _text: self.say(""))
         self.decide = button(
             "review_decide",
@@ -263,13 +246,12 @@ class JudgingView(QWidget):
 
     def _make_ended(self) -> QWidget:
         self.ended = label("review_ended", tip=tr("The decision on this case"))
-        self.why_again: QLineEdit = named(
-            QLineEdit(),
+        self.why_again = line_edit(
             "review_reopen_reason",
             tr("Reason for reading the case again. It is stored with the case."),
+            tr("reason for reading again"),
+            on_return=self._want_reopening,
         )
-        self.why_again.setPlaceholderText(tr("reason for reading again"))
-        self.why_again.returnPressed.connect(self._want_reopening)
         self.reopen = button(
             "review_reopen_case",
             tr("Reopen case"),
@@ -282,12 +264,12 @@ class JudgingView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: StudySnapshot, ended: Sequence[DisputeRow] = ()) -> None:
-        """Show the queue, followed by the decided cases, and keep the selection.
+        """Show the queue, followed by the decided cases; the selection is kept.
 
         If the selected case has been decided in the meantime, the first waiting case is selected.
         """
         rows = (*look.disputes, *ended)
-        texts = [describe_row(row) for row in rows]
+        texts = [judging_texts.describe_row(row) for row in rows]
         before = [self.queue.item(k).text() for k in range(self.queue.count())]
         if before != texts:
             chosen = self.chosen
@@ -297,27 +279,27 @@ class JudgingView(QWidget):
                 item.setData(Qt.ItemDataRole.UserRole, one)
                 item.setToolTip(text)
                 self.queue.addItem(item)
-                if chosen is not None and (one.case, one.state in ENDS) == (
+                if chosen is not None and (one.case, one.state in judging_texts.ENDS) == (
                     chosen.case,
-                    chosen.state in ENDS,
+                    chosen.state in judging_texts.ENDS,
                 ):
                     self.queue.setCurrentItem(item)
             if self.queue.currentItem() is None and rows:
                 self.queue.setCurrentRow(0)
             reveal(self.take_up)
         self.queue.fit()
-        self.nothing.setText(describe_queue(rows))
+        self.nothing.setText(judging_texts.describe_queue(rows))
         self.queue.setVisible(bool(rows))
         self._follow_choice()
 
     @property
     def chosen(self) -> DisputeRow | None:
-        """Return the selected case, or None if no case is selected."""
+        """Return the selected case, or None."""
         item = self.queue.currentItem()
         return None if item is None else item.data(Qt.ItemDataRole.UserRole)
 
-    def show_dispute(self, dispute: Dispute | None, *, is_busy: bool = False) -> None:
-        """Show an open case instead of the queue; for None, show the queue."""
+    def show_dispute(self, dispute: judging.Dispute | None, *, is_busy: bool = False) -> None:
+        """Show an open case instead of the queue; if `dispute` is None, show the queue again."""
         self._queue.setVisible(dispute is None)
         self._case.setVisible(dispute is not None)
         self._queue.setEnabled(not is_busy)
@@ -338,8 +320,8 @@ class JudgingView(QWidget):
             tip = _RULE_TEXTS[rule][1]
             control.setToolTip(f"{tip}: {why}" if why else tr("{tip} Undo reverts this.", tip=tip))
 
-    def show_readings(self, dispute: Dispute) -> None:
-        """List the readings of a newly opened case."""
+    def show_readings(self, dispute: judging.Dispute) -> None:
+        """Fill the lists with the readings of a newly opened case."""
         names = [reading.name for reading in dispute.readings]
         for chooser, index in ((self.first, 0), (self.second, 1), (self.answers, 0)):
             chooser.clear()
@@ -352,8 +334,8 @@ class JudgingView(QWidget):
         self.take_second.setEnabled(len(names) > 1)
         self.show_choice("")
 
-    def show_pair(self, first: ShownReading, second: ShownReading | None) -> None:
-        """Show the colours of the readings."""
+    def show_pair(self, first: judging.ShownReading, second: judging.ShownReading | None) -> None:
+        """Show which colour stands for which reading."""
         pairs = [(Role.READING_A, first), *([(Role.READING_B, second)] if second else [])]
         self.legend.setText(
             "<br>".join(
@@ -369,24 +351,26 @@ class JudgingView(QWidget):
         self.take_first.setText(tr("Copy {name}", name=first.name))
         self.take_second.setText(tr("Copy {name}", name=second.name) if second else tr("Copy B"))
 
-    def show_lesions(self, table: LesionTable | None) -> None:
-        """List the lesions of the two displayed readings; None if there is only one reading."""
+    def show_lesions(self, table: judging.LesionTable | None) -> None:
+        """List the lesions of the two displayed readings; None if the case has one reading."""
         first, second = self.first.currentText(), self.second.currentText()
         self.lesions.blockSignals(True)
         self.lesions.clear()
         for one in table.rows if table is not None else ():
-            item = QListWidgetItem(describe_lesion(one, first, second))
+            item = QListWidgetItem(judging_texts.describe_lesion(one, first, second))
             item.setToolTip(item.text())
             self.lesions.addItem(item)
         self.lesions.setCurrentRow(-1)
         self.lesions.blockSignals(False)
         self.lesions.setVisible(self.lesions.count() > 0)
         self.lesions.fit()
-        self.lesions_told.setText("" if table is None else describe_lesions(table, first, second))
+        self.lesions_told.setText(
+            "" if table is None else judging_texts.describe_lesions(table, first, second)
+        )
         self.lesions_told.setVisible(table is not None)
 
-    def show_difference(self, part: Difference | None, at: int, n_parts: int) -> None:
-        """Describe the displayed difference; None if there is none."""
+    def show_difference(self, part: judging.Difference | None, at: int, n_parts: int) -> None:
+        """Describe the displayed difference; `part` is None if there is none."""
         for control in (self.next, self.previous):
             control.setEnabled(n_parts > 0)
         if not n_parts:
@@ -408,7 +392,7 @@ class JudgingView(QWidget):
                     at=at + 1,
                     n_parts=n_parts,
                     whose=whose,
-                    volume=part.volume_mm3 / MM3_PER_ML,
+                    volume=part.volume_mm3 / judging_texts.MM3_PER_ML,
                 )
                 + (
                     tr(
@@ -422,7 +406,7 @@ class JudgingView(QWidget):
             )
 
     def show_choice(self, text: str) -> None:
-        """Show the origin of the adjudicator's mask."""
+        """Show the source of the adjudicator's mask."""
         self.choice.setText(text or tr("Copy a reading, or draw on the Refine page."))
 
     def say(self, text: str) -> None:
@@ -430,11 +414,16 @@ class JudgingView(QWidget):
         self.note.setText(text)
         self.note.setVisible(bool(text))
 
+    def ask_reason(self) -> None:
+        """Ask for the reason of a decision, and put the cursor into its field."""
+        self.say(judging_texts.NO_REASON)
+        self.reason.setFocus()
+
     # -------------------------------------------------------------------- inner
 
     def _take_up(self) -> None:
         chosen = self.chosen
-        if chosen is not None and chosen.state not in ENDS:
+        if chosen is not None and chosen.state not in judging_texts.ENDS:
             self.case_wanted.emit(chosen.case)
 
     def _want_acceptance(self) -> None:
@@ -449,7 +438,7 @@ class JudgingView(QWidget):
 
     def _follow_choice(self) -> None:
         chosen = self.chosen
-        is_decided = chosen is not None and chosen.state in ENDS
+        is_decided = chosen is not None and chosen.state in judging_texts.ENDS
         agrees = chosen is not None and chosen.state is CaseState.READ and not chosen.because
         self.take_up.setEnabled(chosen is not None and not is_decided)
         self.take_up.setVisible(not is_decided)
@@ -459,6 +448,6 @@ class JudgingView(QWidget):
             self.ended.setText(
                 tr(
                     "{row}. Sign it on the Sign tab. To change it, give a reason and reopen it.",
-                    row=describe_row(chosen),
+                    row=judging_texts.describe_row(chosen),
                 )
             )

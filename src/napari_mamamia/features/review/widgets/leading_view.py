@@ -1,4 +1,4 @@
-"""View for the lead: draft of a study, progress of readers and quality-control queue."""
+"""The lead's view: draft of a study, readers' progress, and quality-control queue."""
 
 from collections.abc import Sequence
 from html import escape
@@ -10,33 +10,25 @@ from qtpy.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QLabel,
-    QLineEdit,
     QListWidget,
-    QVBoxLayout,
     QWidget,
 )
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.features.review.core.review import Role
+from napari_mamamia.features.review.services import plan_study
 from napari_mamamia.features.review.services.check_study import ReaderProgress
 from napari_mamamia.features.review.services.client import (
     QualityRow,
     QualityStatus,
     StudySnapshot,
 )
-from napari_mamamia.features.review.services.plan_study import (
-    FreezeSetup,
-    StudyDraft,
-    choose_cases,
-    describe_draft,
-    join_cases,
-    split_cases,
-)
 from napari_mamamia.features.review.widgets.signing_view import NOT_THE_SAME, LeadKeyForm
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
+    fill_column,
     heading,
     label,
     named,
@@ -44,8 +36,8 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     set_primary,
 )
+from napari_mamamia.widgets.controls.fields import checkbox, line_edit
 from napari_mamamia.widgets.controls.line_list import make_line_list
-from napari_mamamia.widgets.controls.targets import CheckBox
 
 _CURVE_HEIGHT: Final = 90
 _CURVE_COLOUR: Final = "#E69F00"
@@ -57,7 +49,7 @@ _NO_KEY: Final = tr(
 
 
 class ProgressView(QWidget):
-    """Progress and agreement of the readers, and the quality-control queue."""
+    """View of the readers' progress and agreement, and of the quality-control queue."""
 
     agreement_wanted = Signal()
 
@@ -90,11 +82,7 @@ class ProgressView(QWidget):
         )
         self._control = column(heading(tr("Quality control")), self.stop, self.curve, self.queue)
         self._control.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 4, 0, 0)
-        for part in (self._lead, self._control):
-            layout.addWidget(part)
-        layout.addStretch(1)
+        fill_column(self, self._lead, self._control, 1, margins=(0, 4, 0, 0))
 
     def show_look(self, look: StudySnapshot) -> None:
         """Show the state of the study."""
@@ -108,7 +96,7 @@ class ProgressView(QWidget):
         self.readers.setText(f"<table>{head}{''.join(map(_row_of_reader, look.readers))}</table>")
 
     def show_agreement(self, lines: Sequence[str]) -> None:
-        """Show the agreement of the readers line by line."""
+        """Show lines of text on the readers' agreement."""
         self.agreement.setText("<br>".join(map(escape, lines)))
         self.agreement.setVisible(bool(lines))
 
@@ -118,7 +106,7 @@ class ProgressView(QWidget):
         return self._quality is not None
 
     def show_quality(self, quality: QualityStatus | None) -> None:
-        """Show the queue and the errors found; None for a study without a queue."""
+        """Show the queue and the errors found; None if the study has no queue."""
         if quality == self._quality:
             return
         self._quality = quality
@@ -154,7 +142,7 @@ def _describe_place(place: int, one: QualityRow) -> str:
 
 
 class CaptureCurve(QWidget):
-    """Plot of errors found (vertical) against cases read (horizontal), without axis labels."""
+    """Plot of the errors found (y) against the cases read (x), without axis labels."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -168,7 +156,7 @@ class CaptureCurve(QWidget):
         self._n_cases = 1
 
     def show_points(self, points: Sequence[tuple[int, int]], n_cases: int) -> None:
-        """Show (cases read, errors found) points, beginning at zero cases."""
+        """Show points (cases read, errors found), the first one at zero cases."""
         self._points, self._n_cases = points, max(n_cases, 1)
         self.update()
 
@@ -192,9 +180,9 @@ class CaptureCurve(QWidget):
 
 
 class CaseChoice(QWidget):
-    """Cases of a data set, entered as ids and patterns or selected in a list; empty means all.
+    """Selection of cases by ids and patterns, or from a list; an empty selection means all cases.
 
-    The signal `changed` reports a new selection; `list_wanted` requests the list.
+    The signal `changed` is emitted after a new selection, `list_wanted` to request the list.
     """
 
     changed = Signal()
@@ -207,8 +195,7 @@ class CaseChoice(QWidget):
             "Case ids separated by commas; * matches any letters, as in DUKE_*. Leave empty for "
             "all cases."
         )
-        self.line: QLineEdit = named(QLineEdit(), "review_plan_cases", tip)
-        self.line.setPlaceholderText(tr("all"))
+        self.line = line_edit("review_plan_cases", tip, tr("all"))
         self.line.textChanged.connect(lambda _text: self.changed.emit())
         self.line.textChanged.connect(lambda _text: self._mark_cases())
         list_button = button(
@@ -228,18 +215,15 @@ class CaseChoice(QWidget):
         self.listed.itemSelectionChanged.connect(self._take_cases)
         self.listed.hide()
         self._ids: tuple[str, ...] = ()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        for part in (row(QLabel(tr("Cases")), self.line, list_button), self.note, self.listed):
-            layout.addWidget(part)
+        fill_column(self, row(QLabel(tr("Cases")), self.line, list_button), self.note, self.listed)
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Return the entered or selected ids and patterns; empty means all cases."""
-        return split_cases(self.line.text())
+        """Return the entered or selected ids and patterns; empty if all cases are selected."""
+        return plan_study.split_cases(self.line.text())
 
     def show_ids(self, case_ids: Sequence[str]) -> None:
-        """List the cases of the data set; an empty sequence hides the list."""
+        """List the cases of the data set; if `case_ids` is empty, hide the list."""
         self._ids = tuple(case_ids)
         self.listed.blockSignals(True)
         self.listed.clear()
@@ -252,7 +236,7 @@ class CaseChoice(QWidget):
         if not self._ids:
             return
         try:
-            chosen = set(choose_cases(self._ids, self.patterns))
+            chosen = set(plan_study.choose_cases(self._ids, self.patterns))
         except CaseError as error:
             self.note.setText(str(error))
             self.note.show()
@@ -268,14 +252,14 @@ class CaseChoice(QWidget):
             for index, identifier in enumerate(self._ids)
             if self.listed.item(index).isSelected()
         ]
-        self.line.setText("" if len(chosen) == len(self._ids) else join_cases(chosen))
+        self.line.setText("" if len(chosen) == len(self._ids) else plan_study.join_cases(chosen))
 
 
 class DraftView(QWidget):
     """The draft of a study, with the controls for freezing it.
 
-    The signal `freezing_wanted` carries a `FreezeSetup`, and `can_freeze` whether freezing is the
-    next step.
+    The signal `freezing_wanted` carries a `FreezeSetup`; `can_freeze` carries whether the study can
+    be frozen next.
     """
 
     freezing_wanted = Signal(object)
@@ -288,12 +272,14 @@ class DraftView(QWidget):
         self.warning = label("review_plan_warning", tip=tr("Unreadable cases, with reasons"))
         set_level(self.warning, "warning")
         tip = tr("Freezes the study without the unreadable cases. They cannot be added later.")
-        self.without_broken: CheckBox = named(
-            CheckBox(tr("Begin without these cases")), "review_plan_without_broken", tip
+        self.without_broken = checkbox(
+            "review_plan_without_broken",
+            tr("Begin without these cases"),
+            tip,
+            on_toggle=lambda _on: self._follow_broken(),
         )
-        self.without_broken.toggled.connect(lambda _on: self._follow_broken())
         tip = tr("New folder for the study, on the network share")
-        self.folder: QLineEdit = named(QLineEdit(), "review_plan_folder", tip)
+        self.folder = line_edit("review_plan_folder", tip)
         self.notes = {field: make_note(field) for field in ("folder", "passphrase", "lead_keys")}
         self.keys = LeadKeyForm(self.notes["passphrase"], self.notes["lead_keys"])
         for edit in (self.folder, self.keys.new, self.keys.again, self.keys.others):
@@ -304,18 +290,15 @@ class DraftView(QWidget):
             tr("Writes study.json into the new folder. It never changes afterwards."),
             self._want_freezing,
         )
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
         folder = row(QLabel(tr("Folder")), self.folder)
         folder.layout().setStretch(1, 1)
         parts = (self.result, self.warning, self.without_broken, folder, self.notes["folder"])
-        for part in (*parts, self.keys, row(self.freeze, 1)):
-            layout.addWidget(part)
-        self._draft: StudyDraft | None = None
+        fill_column(self, *parts, self.keys, row(self.freeze, 1))
+        self._draft: plan_study.StudyDraft | None = None
         self._is_key_meant = False
 
     def hide_notes(self) -> None:
-        """Hide the error notes, because the user is correcting the fields."""
+        """Hide the error notes, because the user is already correcting the fields."""
         for note in self.notes.values():
             note.hide()
 
@@ -328,7 +311,7 @@ class DraftView(QWidget):
         self.hide_notes()
         if folder == Path():
             # The study was not begun: keep the passphrase for the next click.
-            self.freezing_wanted.emit(FreezeSetup(folder))
+            self.freezing_wanted.emit(plan_study.FreezeSetup(folder))
             return
         key, was_meant = self.keys.read(), self._is_key_meant
         self._is_key_meant = key is None or bool(key[1])
@@ -338,9 +321,11 @@ class DraftView(QWidget):
             # A failed attempt clears the passphrase, and study.json can never be changed.
             self._say_passphrase(_NO_KEY)
         else:
-            self.freezing_wanted.emit(FreezeSetup(folder, self.without_broken.isChecked(), *key))
+            self.freezing_wanted.emit(
+                plan_study.FreezeSetup(folder, self.without_broken.isChecked(), *key)
+            )
 
-    def show_draft(self, draft: StudyDraft | None) -> None:
+    def show_draft(self, draft: plan_study.StudyDraft | None) -> None:
         """Show the assignment of cases to readers; None if there is no draft."""
         self._draft = draft
         self.setVisible(draft is not None)
@@ -348,7 +333,7 @@ class DraftView(QWidget):
         if draft is not None:
             leads = [reader.name for reader in draft.study.readers if Role.LEAD in reader.roles]
             self.keys.show_leads(leads)
-            self.result.setText("<br>".join(map(escape, describe_draft(draft))))
+            self.result.setText("<br>".join(map(escape, plan_study.describe_draft(draft))))
             n_left_out = len(draft.left_out)
             self.warning.setText(
                 tr_n(
@@ -372,7 +357,7 @@ class DraftView(QWidget):
 
 
 def make_note(field: str) -> QLabel:
-    """Return an empty label for the error of a field."""
+    """Return an empty label, in which the error of a field will be shown."""
     note = label(f"review_plan_note_{field}", tip=tr("What to correct in this field"))
     set_level(note, "error")
     note.hide()

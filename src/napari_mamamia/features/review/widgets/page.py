@@ -1,4 +1,4 @@
-"""The Review page: choice of study and person, then the tabs for this person's work."""
+"""The Review page: a study and a person are chosen first, then tabs show the person's work."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +8,9 @@ from typing import Final
 from qtpy.QtCore import QSize, Signal
 from qtpy.QtGui import QShowEvent
 from qtpy.QtWidgets import (
-    QComboBox,
     QFileDialog,
     QLabel,
-    QLineEdit,
     QTabBar,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -34,12 +31,14 @@ from napari_mamamia.features.review.widgets.signing_view import SigningView
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
+    fill_column,
     label,
     named,
     row,
     set_level,
     set_primary,
 )
+from napari_mamamia.widgets.controls.fields import combo_box, line_edit
 from napari_mamamia.widgets.controls.page_area import ALL
 from napari_mamamia.widgets.controls.targets import LEAST
 from napari_mamamia.widgets.findings.form_view import FormView
@@ -57,7 +56,7 @@ _TABS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ExtraSnapshot:
-    """Additional state beyond `StudySnapshot`: signatures, decided cases, quality control."""
+    """State shown in addition to `StudySnapshot`: signatures, decided cases, quality control."""
 
     signing: SigningStatus
     ended: tuple[DisputeRow, ...] = ()
@@ -65,20 +64,22 @@ class ExtraSnapshot:
 
 
 class _Tabs(QTabBar):
-    """Tab bar that, unlike Qt's, also fits texts changed while the bar was hidden."""
+    """Tab bar that, unlike Qt's, fits texts that changed while it was hidden."""
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Compute the sizes of all tabs again."""
+        """Recompute the sizes of all tabs."""
         self.setIconSize(self.iconSize())
         super().showEvent(event)
 
     def tabSizeHint(self, at: int) -> QSize:
-        """Return Qt's size, at least 24 pixels high."""
+        """Return Qt's size, but at least 24 pixels high."""
         return super().tabSizeHint(at).expandedTo(QSize(0, LEAST))
 
 
 class ReviewPage(QWidget):
     """The Review page; `leave_wanted` requests to leave the study.
+
+    `planning_wanted` reports that the form of a new study is about to be shown.
 
     Attributes
     ----------
@@ -91,6 +92,7 @@ class ReviewPage(QWidget):
     study_chosen = Signal(object)
     person_chosen = Signal(str, str)
     leave_wanted = Signal()
+    planning_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,13 +100,8 @@ class ReviewPage(QWidget):
         self.form = FormView()
         self.reading = ReadingView(self.form)
         self.judging = JudgingView()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
         self.planning = PlanningView()
-        layout.addWidget(self._make_entry())
-        layout.addWidget(self.planning)
-        layout.addWidget(self._make_work(), ALL)
-        layout.addStretch(1)
+        fill_column(self, self._make_entry(), self.planning, (self._make_work(), ALL), 1)
         self._ended: tuple[DisputeRow, ...] = ()
         self.show_entry()
 
@@ -125,7 +122,7 @@ class ReviewPage(QWidget):
             self._choose_folder,
             primary=True,
         )
-        self.who: QComboBox = named(QComboBox(), "review_who", tr("Your name in this study"))
+        self.who = combo_box("review_who", tr("Your name in this study"))
         self.who.setPlaceholderText(tr("your name"))
         self.begin = button(
             "review_begin",
@@ -133,14 +130,13 @@ class ReviewPage(QWidget):
             tr("Begins as this person in this window."),
             self._choose_person,
         )
-        self.secret: QLineEdit = named(
-            QLineEdit(),
+        self.secret = line_edit(
             "review_secret",
             tr("Passphrase of your key, which prevents other people from using your name."),
+            tr("passphrase of your key"),
+            is_secret=True,
+            on_return=self._choose_person,
         )
-        self.secret.setEchoMode(QLineEdit.EchoMode.Password)
-        self.secret.setPlaceholderText(tr("passphrase of your key"))
-        self.secret.returnPressed.connect(self._choose_person)
         self.why_key = label("review_why_key", tip=tr("Why a passphrase is needed"))
         self._asking_key = column(self.why_key, self.secret)
         self._asking = row(QLabel(tr("I am")), self.who, self.begin)
@@ -165,9 +161,7 @@ class ReviewPage(QWidget):
     def _make_work(self) -> QWidget:
         self.person = label("review_person", tip=tr("The study, and your name in it"))
         self.person.setProperty("heading", True)
-        self.origin: QLineEdit = named(
-            QLineEdit(), "review_origin", tr("SHA-256 of the study file, for copying")
-        )
+        self.origin = line_edit("review_origin", tr("SHA-256 of the study file, for copying"))
         self.origin.setReadOnly(True)
         self.origin.setFrame(False)
         self._origin = row(QLabel(tr("study.json SHA-256")), self.origin)
@@ -202,7 +196,7 @@ class ReviewPage(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_entry(self, study: str = "", people: Sequence[str] = (), known: str = "") -> None:
-        """Show the choice of a study, or of a person in the selected study."""
+        """Show the controls for choosing a study, or a person in the selected study."""
         self._entry.show()
         self.planning.hide()
         self._work.hide()
@@ -218,18 +212,19 @@ class ReviewPage(QWidget):
         self._mark_next()
 
     def ask_key(self, why: str) -> None:
-        """Ask for the passphrase of the selected person's key, for the reason `why`."""
+        """Ask for the passphrase of the selected person's key, stating the reason `why`."""
         self.why_key.setText(why)
         self._asking_key.show()
         self.secret.setFocus()
 
     def show_planning(self) -> None:
-        """Show the form of a new study."""
+        """Show the form for a new study."""
+        self.planning_wanted.emit()
         self._entry.hide()
         self.planning.show()
 
     def show_look(self, look: StudySnapshot, more: ExtraSnapshot | None = None) -> None:
-        """Show the state of the study for this person; `more` None keeps its last state."""
+        """Show the study's state for this person; if `more` is None, its last value is kept."""
         self._entry.hide()
         self.planning.hide()
         self._work.show()
@@ -268,7 +263,7 @@ class ReviewPage(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _mark_next(self) -> None:
-        """Highlight opening a study, then choosing a name, then beginning."""
+        """Highlight the next control: open a study, choose a name, or begin."""
         has_people, has_name = self.who.count() > 0, self.who.currentIndex() >= 0
         self.begin.setEnabled(has_name)
         set_primary(self.open, not has_people)
@@ -287,7 +282,7 @@ class ReviewPage(QWidget):
 
 
 def describe_waiting(look: StudySnapshot) -> str:
-    """Return a text on what waits on this computer and why, or "" if nothing waits."""
+    """Describe unsent content on this computer and the reason; return "" if there is none."""
     if look.n_unsent:
         some = tr_n(
             "{n} event",

@@ -1,4 +1,4 @@
-"""The form of a new study: all settings of `mamamia review init`, the draft, and freezing."""
+"""The form for a new study: all settings of `mamamia review init`, the draft, and freezing."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,8 +11,6 @@ from qtpy.QtWidgets import (
     QFileDialog,
     QLabel,
     QLineEdit,
-    QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -30,6 +28,7 @@ from napari_mamamia.widgets.controls.controls import (
     FormFold,
     button,
     column,
+    fill_column,
     heading,
     line,
     named,
@@ -37,18 +36,25 @@ from napari_mamamia.widgets.controls.controls import (
     row_name,
     set_primary,
 )
+from napari_mamamia.widgets.controls.fields import (
+    checkbox,
+    double_spin_box,
+    line_edit,
+    spin_box,
+)
 from napari_mamamia.widgets.controls.revealing import reveal
+from napari_mamamia.widgets.controls.short_texts import DottedChoice
 from napari_mamamia.widgets.controls.targets import CheckBox
 
 _MODE_TEXTS: Final = {
-    ReadingMode.INDEPENDENT: tr("independent: every reader alone; an adjudicator accepts"),
+    ReadingMode.INDEPENDENT: tr("independent: each reader works alone; an adjudicator accepts"),
     ReadingMode.SECOND_LOOK: tr("second look: the second reader sees the first reading"),
     ReadingMode.ARBITRATION: tr("arbitration: two readers, and an adjudicator if they disagree"),
-    ReadingMode.PANEL: tr("panel: every reader alone; all cases are adjudicated"),
+    ReadingMode.PANEL: tr("panel: each reader works alone; all cases are adjudicated"),
 }
 _RULE_TEXTS: Final = {
-    ConsensusRule.MAJORITY_BACKGROUND: tr("majority; ties are background"),
-    ConsensusRule.MAJORITY_FOREGROUND: tr("majority; ties are lesion"),
+    ConsensusRule.MAJORITY_BACKGROUND: tr("majority; a tie counts as background"),
+    ConsensusRule.MAJORITY_FOREGROUND: tr("majority; a tie counts as lesion"),
     ConsensusRule.MAJORITY_THIRD: tr("majority; a third reader breaks ties"),
     ConsensusRule.UNION: tr("union: voxels in any reading"),
     ConsensusRule.INTERSECTION: tr("intersection: voxels in all readings"),
@@ -77,9 +83,8 @@ class PlanningView(QWidget):
         self.setObjectName("review_planning")
         self._notes: dict[str, QLabel] = {}
         self._folds: dict[str, FormFold] = {}
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        for part in (
+        fill_column(
+            self,
             heading(tr("New study")),
             *self._make_basics(),
             self._make_cases(),
@@ -88,15 +93,14 @@ class PlanningView(QWidget):
             self._make_extras(),
             line(),
             self._make_decision(),
-        ):
-            layout.addWidget(part)
-        layout.addStretch(1)
+            1,
+        )
         self._forget_draft()
 
     # -------------------------------------------------------------------- making
 
     def _make_line(self, name: str, tip: str) -> QLineEdit:
-        edit: QLineEdit = named(QLineEdit(), name, tip)
+        edit = line_edit(name, tip)
         edit.textChanged.connect(self._forget_draft)
         return edit
 
@@ -150,9 +154,7 @@ class PlanningView(QWidget):
         )
         self.mode.currentIndexChanged.connect(lambda _at: self._follow_mode())
         tip = tr("Number of readings per case, if the mode does not fix it.")
-        self.readings: QSpinBox = named(QSpinBox(), "review_plan_readings", tip)
-        self.readings.setRange(1, 100)
-        self.readings.setValue(2)
+        self.readings = spin_box("review_plan_readings", tip, (1, 100), value=2)
         self.readings.valueChanged.connect(self._forget_draft)
         return column(
             self._make_field("mode", tr("Mode"), _TITLES, self.mode),
@@ -160,7 +162,7 @@ class PlanningView(QWidget):
         )
 
     def _make_choice(self, name: str, tip: str, texts: Mapping[Any, str]) -> QComboBox:
-        chooser: QComboBox = named(QComboBox(), name, tip)
+        chooser: QComboBox = named(DottedChoice(), name, tip)
         chooser.setMinimumContentsLength(10)
         chooser.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
@@ -190,10 +192,7 @@ class PlanningView(QWidget):
         return self._cases
 
     def _make_box(self, name: str, text: str, tip: str, *, is_on: bool = True) -> CheckBox:
-        box: CheckBox = named(CheckBox(text), name, tip)
-        box.setChecked(is_on)
-        box.toggled.connect(self._forget_draft)
-        return box
+        return checkbox(name, text, tip, is_on=is_on, on_toggle=self._forget_draft)
 
     def _make_hidden(self) -> QWidget:
         self.hidden = {
@@ -217,16 +216,16 @@ class PlanningView(QWidget):
         return self._blinding
 
     def _make_limit(self, name: str, tip: str, most: float, step: float) -> QDoubleSpinBox:
-        spin: QDoubleSpinBox = named(QDoubleSpinBox(), name, tip)
-        spin.setRange(step, most)
-        spin.setSingleStep(step)
-        spin.setDecimals(2)
+        spin = double_spin_box(name, tip, (step, most), step=step, decimals=2)
         spin.valueChanged.connect(self._forget_draft)
         return spin
 
     def _make_rules(self) -> QWidget:
         self.dice = self._make_limit(
-            "review_plan_dice", tr("Readings with a Dice below this disagree."), 1.0, 0.05
+            "review_plan_dice",
+            tr("Two readings with a Dice below this value count as disagreeing."),
+            1.0,
+            0.05,
         )
         self.ratio = self._make_limit(
             "review_plan_ratio",
@@ -285,13 +284,9 @@ class PlanningView(QWidget):
 
     def _make_extras(self) -> QWidget:
         tip = tr("Proportion of a reader's cases that are shown a second time.")
-        self.repeats: QSpinBox = named(QSpinBox(), "review_plan_repeats", tip)
-        self.repeats.setRange(0, 50)
-        self.repeats.setSuffix(" %")
+        self.repeats = spin_box("review_plan_repeats", tip, (0, 50), unit=" %")
         tip = tr("The same seed gives the same assignment.")
-        self.seed: QSpinBox = named(QSpinBox(), "review_plan_seed", tip)
-        self.seed.setRange(0, _MOST_SEED)
-        self.seed.setValue(42)
+        self.seed = spin_box("review_plan_seed", tip, (0, _MOST_SEED), value=42)
         for control in (self.repeats, self.seed):
             control.valueChanged.connect(self._forget_draft)
         tips = (
@@ -351,7 +346,7 @@ class PlanningView(QWidget):
 
     @property
     def setup(self) -> StudySetup:
-        """Return the settings of the form."""
+        """Return the settings entered in the form."""
         files = {field: edit.text().strip() for field, edit in self.files.items()}
         paths = {field: Path(text) if text else None for field, text in files.items()}
         dice, ratio, distance = (s.value() if b.isChecked() else None for b, s in self._limits)

@@ -1,4 +1,4 @@
-"""View of signatures and keys: items to sign, the own key, and keys to countersign."""
+"""The view of signatures and keys: items to sign, the person's own key, keys to countersign."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -6,10 +6,8 @@ from typing import Final
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QAbstractItemView,
-    QComboBox,
     QLineEdit,
     QListWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -19,14 +17,15 @@ from napari_mamamia.features.review.services.signing import Signable, SigningSta
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
+    fill_column,
     heading,
     label,
     line,
-    named,
     row,
     set_level,
     set_primary,
 )
+from napari_mamamia.widgets.controls.fields import combo_box, line_edit
 from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.controls.revealing import reveal
 
@@ -64,53 +63,48 @@ _BINDS: Final = tr(
 
 
 class LeadKeyForm(QWidget):
-    """Form for the leads' keys of a new study; `read` returns the entered values.
+    """Form for the leads' keys of a new study.
 
-    The values are the lead, the passphrase and the keys of other leads. Errors are shown below the
+    `read` returns the lead, the passphrase and the keys of other leads. Errors are shown below the
     passphrase and below the other keys.
     """
 
     def __init__(self, passphrase_note: QWidget, others_note: QWidget) -> None:
         super().__init__()
-        self.lead: QComboBox = named(
-            QComboBox(),
-            "review_bind_lead",
-            tr("The lead at this computer, whose key is created now."),
+        self.lead = combo_box(
+            "review_bind_lead", tr("The lead at this computer, whose key is created now.")
         )
         self.new = _make_secret("review_bind_new", tr("A new passphrase."), tr("new passphrase"))
         self.again = _make_secret(
             "review_bind_again", tr("Type the new passphrase again."), tr("repeat")
         )
-        self.others: QLineEdit = named(
-            QLineEdit(),
+        self.others = line_edit(
             "review_bind_others",
             tr(
                 "Keys of other leads as name = 64 digits from mamamia review lead-key, separated "
                 "by semicolons"
             ),
+            tr("other leads: name = 64 digits; …"),
         )
-        self.others.setPlaceholderText(tr("other leads: name = 64 digits; …"))
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        for part in (
+        fill_column(
+            self,
             label("review_bind_about", _BINDS, tr("Purpose of listing the leads' keys")),
             self.lead,
             row(self.new, self.again),
             passphrase_note,
             self.others,
             others_note,
-        ):
-            layout.addWidget(part)
+        )
 
     def show_leads(self, names: Sequence[str]) -> None:
-        """List these leads for selection."""
+        """Show the leads' names for selection."""
         before = self.lead.currentText()
         self.lead.clear()
         self.lead.addItems(list(names))
         self.lead.setCurrentText(before)
 
     def read(self) -> tuple[str, str, str] | None:
-        """Return the entered values and clear the passphrases; None if the passphrases differ."""
+        """Return the entered values and clear the passphrases; None if the two differ."""
         typed = (self.new.text(), self.again.text())
         for field in (self.new, self.again):
             field.clear()
@@ -143,12 +137,8 @@ class SigningView(QWidget):
         self._things: tuple[Signable, ...] = ()
         self._has_key = True
         self._is_renewing = False
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 4, 0, 0)
         parts = (self._make_key(), line(), self._make_list(), self._make_word(), self._make_end())
-        for part in parts:
-            layout.addWidget(part)
-        layout.addStretch(1)
+        fill_column(self, *parts, 1, margins=(0, 4, 0, 0))
         self.show_look(SigningStatus("", counts=False, things=()))
         # Not known yet: a person with a key who makes another one gets one that is not
         # countersigned.
@@ -184,10 +174,8 @@ class SigningView(QWidget):
         return column(heading(tr("Your key")), self.key, row(self.forgotten, 1), self._making)
 
     def _make_list(self) -> QWidget:
-        self.meaning: QComboBox = named(
-            QComboBox(),
-            "review_meaning",
-            tr("Meaning of your signature: author, reviewer or approver."),
+        self.meaning = combo_box(
+            "review_meaning", tr("Meaning of your signature: author, reviewer or approver.")
         )
         self.meaning.activated.connect(lambda _at: self._fill_list())
         self.things = make_line_list(
@@ -212,13 +200,12 @@ class SigningView(QWidget):
         return column(heading(tr("To sign")), self.nothing, self._list, self.note)
 
     def _make_word(self) -> QWidget:
-        self.whose: QComboBox = named(
-            QComboBox(), "review_key_of", tr("Owner of the key to countersign.")
+        self.whose = combo_box("review_key_of", tr("Owner of the key to countersign."))
+        self.digits = line_edit(
+            "review_key_digits",
+            tr("The 16 digits that the owner reads to you."),
+            tr("the 16 digits, as read to you"),
         )
-        self.digits: QLineEdit = named(
-            QLineEdit(), "review_key_digits", tr("The 16 digits that the owner reads to you.")
-        )
-        self.digits.setPlaceholderText(tr("the 16 digits, as read to you"))
         want = self._want_word
         self.word = _make_secret(
             "review_lead_passphrase", tr("Your own passphrase."), tr("your passphrase"), want
@@ -255,24 +242,22 @@ class SigningView(QWidget):
             tr("Opens the form to revoke a lost or stolen key: your own or, as a lead, any key."),
             lambda: self._show_ending(is_open=self._ending.isHidden()),
         )
-        self.which: QComboBox = named(
-            QComboBox(), "review_key_end_which", tr("Key to revoke, by its digits.")
-        )
+        self.which = combo_box("review_key_end_which", tr("Key to revoke, by its digits."))
         self.which.setPlaceholderText(tr("key to revoke"))
         self.which.setMinimumContentsLength(12)
-        self.reason: QLineEdit = named(
-            QLineEdit(), "review_key_end_reason", tr("Reason for revoking, visible to everybody.")
+        self.reason = line_edit(
+            "review_key_end_reason",
+            tr("Reason for revoking, visible to everybody."),
+            tr("reason, visible to everybody"),
         )
-        self.reason.setPlaceholderText(tr("reason, visible to everybody"))
-        self.since: QLineEdit = named(
-            QLineEdit(),
+        self.since = line_edit(
             "review_key_end_since",
             tr(
                 "Time when the key came into the wrong hands, such as 2026-11-20 14:30. Leave "
                 "empty for the present time."
             ),
+            tr("from now on, or since 2026-11-20 14:30"),
         )
-        self.since.setPlaceholderText(tr("from now on, or since 2026-11-20 14:30"))
         want = self._want_end
         self.end_word = _make_secret(
             "review_key_end_passphrase", tr("Your own passphrase."), tr("your passphrase"), want
@@ -306,7 +291,7 @@ class SigningView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: SigningStatus) -> None:
-        """Show the key and the list, and keep the selection and the entered text."""
+        """Show the key and the list; the selection and the entered text are kept."""
         self._has_key = bool(look.digits) and not look.ended
         self._show_key(look)
         self._show_endable(look)
@@ -360,7 +345,7 @@ class SigningView(QWidget):
         self._end.setVisible(bool(look.endable))
 
     def close_ending(self) -> None:
-        """Collapse the form after a key was revoked."""
+        """Collapse the revocation form after a key was revoked."""
         self._ending.hide()
         for field in (self.reason, self.since):
             field.clear()
@@ -373,7 +358,7 @@ class SigningView(QWidget):
         self.say("")
 
     def end_secrets(self) -> None:
-        """Clear the passphrases for signing and countersigning, which are entered each time."""
+        """Clear the passphrases for signing and countersigning, which are asked each time."""
         for field in (self.passphrase, self.word, self.digits, self.end_word):
             field.clear()
         self.say("")
@@ -458,9 +443,5 @@ class SigningView(QWidget):
 def _make_secret(
     name: str, tip: str, hint: str, on_return: Callable[[], object] | None = None
 ) -> QLineEdit:
-    secret: QLineEdit = named(QLineEdit(), name, tip)
-    secret.setEchoMode(QLineEdit.EchoMode.Password)
-    secret.setPlaceholderText(hint)
-    if on_return is not None:
-        secret.returnPressed.connect(on_return)
-    return secret
+    """Return a field for a passphrase, and call a function on Enter."""
+    return line_edit(name, tip, hint, on_return=on_return, is_secret=True)

@@ -1,4 +1,4 @@
-"""Rank the algorithms of tables: read the tables, rank by every method, write the results."""
+"""Rank algorithms: read their tables, rank by every method, and write the results."""
 
 from pathlib import Path
 
@@ -10,22 +10,11 @@ from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.features.challenge.scoring.sites import SitesResult, describe_sites
+from napari_mamamia.features.challenge.services.rank import output
 from napari_mamamia.features.challenge.services.rank.inputs import (
     RankInputs,
     ReadInputs,
     read_inputs,
-)
-from napari_mamamia.features.challenge.services.rank.output import (
-    CASES_FILE,
-    DETAILS_FILE,
-    RANKS_FILE,
-    VALUES_FILE,
-    RankSummary,
-    case_rows,
-    details_content,
-    rank_content,
-    rank_rows,
-    value_rows,
 )
 from napari_mamamia.features.challenge.services.rank.pages import ranking_pages, write_pages
 from napari_mamamia.io.data_set.rank_files import RANK_FILE
@@ -50,8 +39,8 @@ def rank_files(
     *,
     smallest_site: int = 0,
     existing: Existing = Existing.REFUSE,
-) -> RankSummary:
-    """Rank the algorithms of tables; write ``rank.json``, its details, two tables and pages.
+) -> output.RankSummary:
+    """Rank algorithms; write ``rank.json``, ``rank_details.json``, two tables and pages.
 
     Parameters
     ----------
@@ -62,15 +51,15 @@ def rank_files(
     settings
         Methods, rules and resamples; None for the defaults.
     smallest_site
-        Sites with fewer cases are left out of the ranks over sites.
+        Sites with fewer cases are not used in the ranks over sites.
     existing
         What to do with other results in `out`.
 
     Raises
     ------
     FormatError, CaseError
-        If a file cannot be read, values are missing without a rule, or names do not match; nothing
-        is written then.
+        If a file cannot be read, values are missing without a rule, or names do not match; in that
+        case nothing is written.
     SaveConflictError
         If `out` holds other results.
     """
@@ -86,7 +75,7 @@ def rank_files(
         overall = combine(ranking.tables, settings)
     sites = describe_sites(read.tables, smallest_site)
     notes = (*read.notes, *_list_notes(ranking, sites))
-    summary = RankSummary(ranking, overall, sites, notes, out)
+    summary = output.RankSummary(ranking, overall, sites, notes, out)
     overwrite = existing is not Existing.REFUSE
     write_ranking(summary, read, overwrite=overwrite)
     groupings = () if read.group is None else read.group(ranking.tables[0].cases)
@@ -111,7 +100,9 @@ def setting_parameters(
     )
 
 
-def write_ranking(summary: RankSummary, read: ReadInputs, *, overwrite: bool = False) -> None:
+def write_ranking(
+    summary: output.RankSummary, read: ReadInputs, *, overwrite: bool = False
+) -> None:
     """Write the five data files of a ranking.
 
     Parameters
@@ -126,24 +117,24 @@ def write_ranking(summary: RankSummary, read: ReadInputs, *, overwrite: bool = F
     Raises
     ------
     SaveConflictError, SaveError
-        If a file exists and `overwrite` is off, or the system refuses.
+        If a file exists and `overwrite` is off, or the system does not allow writing.
     """
     ranking, out = summary.ranking, summary.folder
     report_progress(0, 1, f"Writing {RANK_FILE}")
-    content = rank_content(ranking, read, summary.sites, summary.overall)
+    content = output.rank_content(ranking, read, summary.sites, summary.overall)
     write_json(content, out / RANK_FILE, overwrite=overwrite)
-    details = details_content(ranking, read, summary.sites, summary.notes)
-    write_json(details, out / DETAILS_FILE, overwrite=overwrite)
-    head, *rows = rank_rows(ranking, summary.overall)
+    details = output.details_content(ranking, read, summary.sites, summary.notes)
+    write_json(details, out / output.DETAILS_FILE, overwrite=overwrite)
+    head, *rows = output.rank_rows(ranking, summary.overall)
     heads = [str(cell) for cell in head]
-    write_flat_table(heads, rows, len(rows), out / RANKS_FILE, overwrite=overwrite)
+    write_flat_table(heads, rows, len(rows), out / output.RANKS_FILE, overwrite=overwrite)
     columns = ["task", "metric", "site", "case", *read.tables[0].algorithms]
     n_cases = sum(len(table.cases) for table in ranking.tables)
-    lines = case_rows(ranking.tables)
-    write_flat_table(columns, lines, n_cases, out / CASES_FILE, overwrite=overwrite)
-    values = value_rows(ranking.tables)
+    lines = output.case_rows(ranking.tables)
+    write_flat_table(columns, lines, n_cases, out / output.CASES_FILE, overwrite=overwrite)
+    values = output.value_rows(ranking.tables)
     n_listed = sum(len(table.table.cases) for table in ranking.tables)
-    write_flat_table(columns, values, n_listed, out / VALUES_FILE, overwrite=overwrite)
+    write_flat_table(columns, values, n_listed, out / output.VALUES_FILE, overwrite=overwrite)
 
 
 def _check_inputs(read: ReadInputs, settings: RankSettings) -> None:
@@ -160,7 +151,7 @@ def _check_inputs(read: ReadInputs, settings: RankSettings) -> None:
 
 
 def _find_gains(ranking: Ranking) -> list[str]:
-    """Return warnings if a missing value counts more than the worst submitted value."""
+    """Return warnings if a missing value counts for more than the worst submitted value."""
     rule = ranking.settings.missing
     if rule is None or rule.kind is not MissingKind.VALUE:
         return []

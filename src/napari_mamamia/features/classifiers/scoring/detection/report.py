@@ -197,9 +197,7 @@ def _scores_table(result: DetectionResult) -> ReportTable:
     )
     headings = (
         Column("Score", is_number=False),
-        Column("Value"),
-        Column("95 % interval, percentile"),
-        Column("BCa"),
+        *map(Column, ("Value", "95 % interval, percentile", "BCa")),
         Column("Definition", is_number=False),
     )
     notes = [result.reason] if result.reason else []
@@ -245,10 +243,7 @@ def _strata_table(result: DetectionResult) -> ReportTable:
     headings = (
         Column("Axial box side", is_number=False),
         Column("Reading", is_number=False),
-        Column("Lesions"),
-        Column("Found"),
-        Column("False boxes"),
-        Column("FROC"),
+        *map(Column, ("Lesions", "Found", "False boxes", "FROC")),
     )
     rows = tuple(
         Row(

@@ -13,12 +13,7 @@ from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.features.classifiers.io.detection_files import (
-    DetectionCases,
-    read_detection_cases,
-    read_lesions,
-    read_predicted_boxes,
-)
+from napari_mamamia.features.classifiers.io import detection_files
 from napari_mamamia.features.classifiers.scoring.detection.boxes import (
     Lesions,
     Overlaps,
@@ -103,9 +98,9 @@ def read_tables(tables: DetectionTables) -> ReadDetection:
     FormatError
         If a table cannot be read, a case or lesion is invalid, or only one table has risks.
     """
-    cases = read_detection_cases(tables.cases)
-    truth = read_lesions(tables.lesions, cases)
-    boxes = read_predicted_boxes(tables.predictions, cases)
+    cases = detection_files.read_detection_cases(tables.cases)
+    truth = detection_files.read_lesions(tables.lesions, cases)
+    boxes = detection_files.read_predicted_boxes(tables.predictions, cases)
     if truth.has_risks != boxes.has_risks and truth.cases.size and boxes.cases.size:
         has, lacks = tables.lesions, tables.predictions
         if boxes.has_risks:
@@ -155,7 +150,7 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
     rules = masks.rules
     if matching is LesionMatching.ANY_OVERLAP and rules.overlap is LesionOverlap.BOX_IOU:
         rules = replace(rules, overlap=LesionOverlap.MASK_IOU)
-    ids = read_detection_cases(masks.cases).ids if masks.cases is not None else ()
+    ids = detection_files.read_detection_cases(masks.cases).ids if masks.cases is not None else ()
     references = _files_of(masks.reference, ids)
     listed = _list_cases(masks, references)
     predictions = _files_of(masks.prediction, listed.ids)
@@ -231,12 +226,12 @@ def _read_mask(files: _Files, key: str) -> LabelMap:
     return read_labels(where)
 
 
-def _list_cases(masks: DetectionMasks, references: _Files) -> DetectionCases:
+def _list_cases(masks: DetectionMasks, references: _Files) -> detection_files.DetectionCases:
     if masks.cases is None:
         if not references:
             raise no_mask_error(masks.reference)
-        return DetectionCases(tuple(case_id for case_id, _ in references.values()))
-    listed = read_detection_cases(masks.cases)
+        return detection_files.DetectionCases(tuple(case_id for case_id, _ in references.values()))
+    listed = detection_files.read_detection_cases(masks.cases)
     missing = [case_id for case_id in listed.ids if case_key(case_id) not in references]
     if missing:
         raise FormatError(

@@ -12,13 +12,7 @@ from napari_mamamia.features.classifiers.scoring.detection.results import (
     DetectionResult,
     DetectionSettings,
 )
-from napari_mamamia.features.classifiers.services.detection.inputs import (
-    DetectionMasks,
-    DetectionTables,
-    ReadDetection,
-    read_masks,
-    read_tables,
-)
+from napari_mamamia.features.classifiers.services.detection import inputs
 from napari_mamamia.features.classifiers.services.detection.output import write_detection
 from napari_mamamia.services.batch.in_subprocess import drawing_place
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
@@ -38,7 +32,7 @@ class DetectionSummary:
 
 
 def score_detection(
-    source: DetectionTables | DetectionMasks,
+    source: inputs.DetectionTables | inputs.DetectionMasks,
     out: Path,
     settings: DetectionSettings | None = None,
     *,
@@ -74,8 +68,8 @@ def score_detection(
 
 
 def save_detection(
-    source: DetectionTables | DetectionMasks,
-    read: ReadDetection,
+    source: inputs.DetectionTables | inputs.DetectionMasks,
+    read: inputs.ReadDetection,
     result: DetectionResult,
     out: Path,
     *,
@@ -101,19 +95,19 @@ def save_detection(
 
 
 def _claim_folder(
-    source: DetectionTables | DetectionMasks,
+    source: inputs.DetectionTables | inputs.DetectionMasks,
     settings: DetectionSettings,
     out: Path,
     existing: Existing,
 ) -> None:
-    folders = source.folders if isinstance(source, DetectionMasks) else ()
+    folders = source.folders if isinstance(source, inputs.DetectionMasks) else ()
     parameters = (*source.parameters, *settings.parameters)
     claim_folder(out, "score-detection", parameters, existing, folders)
 
 
 def _write_results(
-    source: DetectionTables | DetectionMasks,
-    read: ReadDetection,
+    source: inputs.DetectionTables | inputs.DetectionMasks,
+    read: inputs.ReadDetection,
     result: DetectionResult,
     out: Path,
     existing: Existing,
@@ -129,15 +123,15 @@ def _write_results(
 
 
 def read_detection(
-    source: DetectionTables | DetectionMasks, settings: DetectionSettings
-) -> ReadDetection:
+    source: inputs.DetectionTables | inputs.DetectionMasks, settings: DetectionSettings
+) -> inputs.ReadDetection:
     """Return all cases of tables or folders; the errors are those of `score_detection`."""
-    if isinstance(source, DetectionTables):
-        return read_tables(source)
-    return read_masks(source, settings.rule.matching)
+    if isinstance(source, inputs.DetectionTables):
+        return inputs.read_tables(source)
+    return inputs.read_masks(source, settings.rule.matching)
 
 
-def _name_of(source: DetectionTables | DetectionMasks) -> str:
-    if isinstance(source, DetectionTables):
+def _name_of(source: inputs.DetectionTables | inputs.DetectionMasks) -> str:
+    if isinstance(source, inputs.DetectionTables):
         return source.predictions.stem
     return source.prediction.resolve().name

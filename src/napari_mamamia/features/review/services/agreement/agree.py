@@ -1,7 +1,7 @@
-"""Agreement of a study's readers with each other, with their hidden repeats, and with truth.
+"""Agreement of a study's readers with each other, with their own repeats, and with known truth.
 
-The masks of a case are kept in memory while the case is compared, so that each mask is read once.
-Content that cannot be read or compared is listed.
+The masks of a case stay in memory while the case is compared, so that each mask is read once.
+Content that cannot be read or compared is listed in the result.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,24 +23,7 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.features.review.core.review import Study
 from napari_mamamia.features.review.io.store import EventStore
-from napari_mamamia.features.review.rules.agreement import (
-    N_RESAMPLES,
-    SEED,
-    Estimate,
-    Floats,
-    divide_all,
-    estimate_mean,
-    estimate_sums,
-)
-from napari_mamamia.features.review.rules.ratings import (
-    CategoryAgreement,
-    NumberAgreement,
-    PairedValues,
-    ReaderAnswers,
-    collect_questions,
-    compare_table,
-    compare_values,
-)
+from napari_mamamia.features.review.rules import agreement, ratings
 from napari_mamamia.features.review.rules.replay import ReviewState
 from napari_mamamia.features.review.rules.states import CaseState, CaseView, ReadingView
 from napari_mamamia.features.review.services.compare import (
@@ -59,16 +42,17 @@ from napari_mamamia.services.batch.work import masks_of_cases
 
 NSD_TOLERANCE_MM: Final = 1.0
 TRUTH: Final = "truth"
-"""Name used for the known truth instead of a second reader's name."""
+"""Name that stands for the known truth where a second reader's name is expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskPair:
     """Comparison of two masks, symmetric except for volumes; undefined values are NaN.
 
-    `empty` is "both", "one" or "": two empty masks agree and are counted separately. Lesions are
-    counted as marked by both, marked by one only, or additional parts of a lesion that the other
-    reader drew as one. `lesion_dsc` is the mean Dice of lesions marked by both.
+    `empty` says whether "both" masks, "one" mask or no mask ("") is empty; two empty masks agree
+    and are counted separately. Lesions are counted as marked by both, marked by one only, or
+    additional parts of a lesion that the other reader drew as one. `lesion_dsc` is the mean Dice of
+    lesions marked by both.
     """
 
     case_id: str
@@ -98,7 +82,7 @@ class LeftOut:
 
 
 def list_waiting(state: ReviewState) -> list[LeftOut]:
-    """Return the readings that are not included yet because their mask is missing in the store."""
+    """Return the readings that are not compared yet because their mask is not in the store."""
     return [
         LeftOut(
             state.study.case(str(refusal.event.body["case"])).case_id,
@@ -111,10 +95,10 @@ def list_waiting(state: ReviewState) -> list[LeftOut]:
 
 @dataclass(frozen=True, slots=True)
 class MaskAgreement:
-    """Means over cases with their intervals, without pairs of two empty masks.
+    """Mean mask agreement over cases, with intervals; pairs of two empty masks are excluded.
 
-    Of `n` pairs, `n_both_empty` have two empty masks (agreement without a Dice) and `n_one_empty`
-    have one empty mask (Dice 0, no distance).
+    Of `n` pairs, `n_both_empty` consist of two empty masks (agreement, but no Dice) and
+    `n_one_empty` of one empty and one non-empty mask (Dice 0, no distance).
     """
 
     first: str
@@ -122,9 +106,9 @@ class MaskAgreement:
     n: int
     n_both_empty: int
     n_one_empty: int
-    dsc: Estimate
-    hd95_mm: Estimate
-    nsd: Estimate
+    dsc: agreement.Estimate
+    hd95_mm: agreement.Estimate
+    nsd: agreement.Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +133,12 @@ class LesionAgreement:
     n_first: int
     n_second: int
     n_parts: int
-    positive: Estimate
-    dsc: Estimate
+    positive: agreement.Estimate
+    dsc: agreement.Estimate
 
 
 class CaseMasks:
-    """The masks of a case during the comparison; each mask is read once.
+    """Reads the masks of one case, each of them once, and compares them.
 
     Content that cannot be read or compared is appended to `left_out`; `matches` contains the
     matched lesions of the compared pairs.
@@ -168,7 +152,7 @@ class CaseMasks:
         self.matches: list[tuple[str, str, LesionMatch]] = []
 
     def compare(self, pairs: Iterable[tuple[ReadingView, ReadingView]]) -> Iterator[MaskPair]:
-        """Yield the compared pairs; list pairs that cannot be compared in `left_out`."""
+        """Compare pairs of readings; pairs that cannot be compared are added to `left_out`."""
         for a, b in pairs:
             masks = [self._load_mask(one) for one in (a, b)]
             bad = [one.reader for one in (a, b) if one.mask in self._bad]
@@ -179,7 +163,7 @@ class CaseMasks:
     def compare_with(
         self, readings: Iterable[ReadingView], path: Path | None
     ) -> Iterator[MaskPair]:
-        """Yield the comparison of each reading with a mask of known truth."""
+        """Compare each reading with a mask of known truth."""
         if path is None:
             self._leave_out(
                 TRUTH, "expected the known mask of this case in the truth folder, but found none"
@@ -238,7 +222,7 @@ def measure_pair(
     at: str = "",
     anchors: Sequence[Sequence[LesionAnchors]] = (),
 ) -> tuple[MaskPair, LesionMatch]:
-    """Compare two masks and their lesions; None is an empty mask.
+    """Compare two masks and their lesions; a mask that is None is empty.
 
     `anchors` determine the lesion numbers of the first mask or of both masks.
 
@@ -286,39 +270,39 @@ def _count_lesions(pair: MaskPair, match: LesionMatch) -> MaskPair:
 def summarise_pairs(
     names: tuple[str, str], pairs: Sequence[MaskPair], sizes: tuple[int, int]
 ) -> MaskAgreement:
-    """Return the means over pairs, one pair per case; `sizes` are resamples and seed."""
+    """Average over pairs, one pair per case; `sizes` holds the number of resamples and the seed."""
     return MaskAgreement(
         *names,
         len(pairs),
         sum(pair.empty == "both" for pair in pairs),
         sum(pair.empty == "one" for pair in pairs),
-        estimate_mean([pair.dsc for pair in pairs], *sizes),
-        estimate_mean([pair.hd95_mm for pair in pairs], *sizes),
-        estimate_mean([pair.nsd for pair in pairs], *sizes),
+        agreement.estimate_mean([pair.dsc for pair in pairs], *sizes),
+        agreement.estimate_mean([pair.hd95_mm for pair in pairs], *sizes),
+        agreement.estimate_mean([pair.nsd for pair in pairs], *sizes),
     )
 
 
 def summarise_readers(
     pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
 ) -> Iterator[MaskAgreement]:
-    """Yield the means for each pair of readers, in the order of the study."""
+    """Yield the mean mask agreement of each pair of readers, in study order."""
     for names, own_pairs in group_pairs(pairs, order):
         yield summarise_pairs(names, own_pairs, sizes)
 
 
 def compare_volumes(
     pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
-) -> Iterator[PairedValues]:
-    """Yield the volume agreement (mm3) of each pair of readers."""
+) -> Iterator[ratings.PairedValues]:
+    """Yield the agreement of each pair of readers on volumes (mm3)."""
     for names, own_pairs in group_pairs(pairs, order):
         volumes = [(pair.volume_first_mm3, pair.volume_second_mm3) for pair in own_pairs]
-        yield compare_values(*names, volumes, *sizes)
+        yield ratings.compare_values(*names, volumes, *sizes)
 
 
 def compare_lesions(
     pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
 ) -> Iterator[LesionAgreement]:
-    """Yield the agreement of each pair of readers on lesions; intervals are over cases."""
+    """Yield the agreement of each pair of readers on lesions, with intervals over cases."""
     for names, own_pairs in group_pairs(pairs, order):
         counts = np.array(
             [
@@ -344,23 +328,25 @@ def compare_lesions(
             n_first,
             n_second,
             n_parts,
-            estimate_sums(_share_both, np.stack([counts[:, 0], alone], axis=1), *sizes),
-            estimate_sums(_mean_dice, np.stack([counts[:, 0], np.array(sums)], axis=1), *sizes),
+            agreement.estimate_sums(_share_both, np.stack([counts[:, 0], alone], axis=1), *sizes),
+            agreement.estimate_sums(
+                _mean_dice, np.stack([counts[:, 0], np.array(sums)], axis=1), *sizes
+            ),
         )
 
 
-def _share_both(sums: Floats) -> Floats:
-    return divide_all(2 * sums[..., 0], 2 * sums[..., 0] + sums[..., 1])
+def _share_both(sums: agreement.Floats) -> agreement.Floats:
+    return agreement.divide_all(2 * sums[..., 0], 2 * sums[..., 0] + sums[..., 1])
 
 
-def _mean_dice(sums: Floats) -> Floats:
-    return divide_all(sums[..., 1], sums[..., 0])
+def _mean_dice(sums: agreement.Floats) -> agreement.Floats:
+    return agreement.divide_all(sums[..., 1], sums[..., 0])
 
 
 def group_pairs(
     pairs: Iterable[MaskPair], order: Sequence[str]
 ) -> list[tuple[tuple[str, str], list[MaskPair]]]:
-    """Return the pairs grouped by their two names, in the order of the study's readers."""
+    """Group mask pairs by the names of their two readers, in the order of the study's readers."""
     groups: dict[tuple[str, str], list[MaskPair]] = {}
     for pair in pairs:
         groups.setdefault((pair.first, pair.second), []).append(pair)
@@ -379,7 +365,7 @@ _TIMES: Final = ("first time", "repeat")
 
 @dataclass(frozen=True, slots=True)
 class CaseAgreement:
-    """Agreement in one case: means over pairs with at least one lesion, and the lowest Dice."""
+    """Agreement in one case: means over mask pairs with a lesion, and the lowest Dice."""
 
     case_id: str
     n_readings: int
@@ -417,7 +403,7 @@ _IOU: Final = 0.4
 
 @dataclass(frozen=True, slots=True)
 class HoneypotCourse:
-    """A reader's agreement with known truth: overall, and in the first and second half by time."""
+    """A reader's agreement with known truth, over all cases and in the two halves of the time."""
 
     reader: str
     masks: MaskAgreement
@@ -431,8 +417,8 @@ class StudyAgreement:
     """Agreement of a study's readers; `left_out` lists content that was not compared.
 
     `masks` holds means over cases of each case's mean over pairs. `readers`, `volumes` and
-    `lesions` are by pair of readers, `questions` by name. `repeats` compares each reader with the
-    reader's own hidden repeats.
+    `lesions` have one entry per pair of readers, `questions` one per question. `repeats` compares
+    each reader with the reader's own hidden repeats.
     """
 
     study: str
@@ -445,15 +431,15 @@ class StudyAgreement:
     n_compared: int
     masks: MaskAgreement
     readers: tuple[MaskAgreement, ...]
-    volumes: tuple[PairedValues, ...]
+    volumes: tuple[ratings.PairedValues, ...]
     lesions: tuple[LesionAgreement, ...]
-    categories: tuple[CategoryAgreement, ...]
-    numbers: tuple[NumberAgreement, ...]
+    categories: tuple[ratings.CategoryAgreement, ...]
+    numbers: tuple[ratings.NumberAgreement, ...]
     n_lesions_unmatched: int
     repeats: tuple[MaskAgreement, ...]
-    repeat_volumes: tuple[PairedValues, ...]
-    repeat_answers: tuple[CategoryAgreement, ...]
-    repeat_numbers: tuple[NumberAgreement, ...]
+    repeat_volumes: tuple[ratings.PairedValues, ...]
+    repeat_answers: tuple[ratings.CategoryAgreement, ...]
+    repeat_numbers: tuple[ratings.NumberAgreement, ...]
     honeypots: tuple[HoneypotCourse, ...]
     notes: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
@@ -465,14 +451,14 @@ class StudyAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The lead's list of honeypots, and a folder with the known masks (``ID.nii.gz``)."""
+    """The lead's list of honeypots, and a folder with their known masks (``ID.nii.gz``)."""
 
     case_ids: tuple[str, ...]
     masks: Path
 
 
 def list_orders(form: Form | None, questions: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the terms, in the form's order, of questions declared as ordered.
+    """Return each ordered question's terms, in the order of the form.
 
     Raises
     ------
@@ -495,10 +481,10 @@ def measure_agreement(
     store: EventStore,
     truth: Truth | None = None,
     orders: Mapping[str, Sequence[str]] | None = None,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = SEED,
+    n_resamples: int = agreement.N_RESAMPLES,
+    seed: int = agreement.SEED,
 ) -> StudyAgreement:
-    """Return the agreement of a study's readers in the current round.
+    """Measure the agreement of a study's readers in the current round.
 
     Parameters
     ----------
@@ -566,9 +552,9 @@ def measure_agreement(
 
 @dataclass(slots=True)
 class LesionNames:
-    """Common lesion numbers of all readings of a case, by case, reading and the reader's number.
+    """Lesion numbers that are common to all readings of a case, by case and by reading.
 
-    Readings are keyed by reader; the two readings of a hidden repeat (case, reader) by occasion.
+    Both fields map a reading's own lesion numbers to the common numbers. In `of_readers`, a
     """
 
     of_readers: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
@@ -609,7 +595,7 @@ def _compare_all(
 
 
 def _list_first(view: CaseView, study: Study) -> list[ReadingView]:
-    """Return the first readings that count, in the order of the study's readers."""
+    """Return a case's valid readings without repeats, in the order of the study's readers."""
     order = {reader.reader_id: index for index, reader in enumerate(study.readers)}
     readings = [
         reading
@@ -620,7 +606,7 @@ def _list_first(view: CaseView, study: Study) -> list[ReadingView]:
 
 
 def list_repeats(view: CaseView) -> list[tuple[ReadingView, ReadingView]]:
-    """Return (first reading, hidden repeat) of each reader who finished both in the same round."""
+    """Return the pair (first reading, hidden repeat) of each reader who finished both."""
     readings = {
         (one.reader, one.round, one.occasion): one
         for one in (*view.earlier, *view.readings)
@@ -648,7 +634,7 @@ def _summarise_cases(pairs: Iterable[MaskPair], sizes: tuple[int, int]) -> MaskA
         len(every),
         sum(one.empty == "both" for one in every),
         sum(one.empty == "one" for one in every),
-        *(estimate_mean(values, *sizes) for values in means),
+        *(agreement.estimate_mean(values, *sizes) for values in means),
     )
 
 
@@ -700,7 +686,7 @@ def _follow_honeypots(
 
 
 def _count_objects(pairs: Sequence[MaskPair]) -> FoundObjects:
-    """Count a reader's objects (first) against the truth (second) as valid, missing and extra."""
+    """Count a reader's objects (first mask) against the truth (second mask), as CVAT does."""
     # IoU = Dice / (2 - Dice); NaN for two empty masks, so that every comparison is False
     is_valid = [pair.dsc / (2 - pair.dsc) >= _IOU for pair in pairs]
     n_valid = sum(is_valid)
@@ -723,9 +709,11 @@ def _compare_answers(
     readers: Sequence[str],
     orders: Mapping[str, Sequence[str]],
     sizes: tuple[int, int],
-) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...], list[str], int]:
-    table = collect_questions(
-        ReaderAnswers(
+) -> tuple[
+    tuple[ratings.CategoryAgreement, ...], tuple[ratings.NumberAgreement, ...], list[str], int
+]:
+    table = ratings.collect_questions(
+        ratings.ReaderAnswers(
             index,
             reading.reader,
             reading.answers,
@@ -737,7 +725,7 @@ def _compare_answers(
         for reading in readings
     )
     notes = [f"{name} is not compared: {why}" for name, why in table.notes]
-    return *compare_table(table, readers, orders, sizes), notes, table.n_unmatched
+    return *ratings.compare_table(table, readers, orders, sizes), notes, table.n_unmatched
 
 
 def _compare_repeated_answers(
@@ -745,19 +733,19 @@ def _compare_repeated_answers(
     matched: LesionNames,
     orders: Mapping[str, Sequence[str]],
     sizes: tuple[int, int],
-) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...]]:
+) -> tuple[tuple[ratings.CategoryAgreement, ...], tuple[ratings.NumberAgreement, ...]]:
     both = [
         (index, view.key, pair)
         for index, view in enumerate(state.cases)
         for pair in list_repeats(view)
     ]
-    table = collect_questions(
-        ReaderAnswers(index, time, one.answers, _name_lesions(one, time, names, pair))
+    table = ratings.collect_questions(
+        ratings.ReaderAnswers(index, time, one.answers, _name_lesions(one, time, names, pair))
         for index, (_, key, pair) in enumerate(both)
         for names in [matched.of_repeats.get((key, pair[0].reader), {})]
         for time, one in zip(_TIMES, pair, strict=True)
     )
-    return compare_table(table, _TIMES, orders, sizes, [case for case, _, _ in both])
+    return ratings.compare_table(table, _TIMES, orders, sizes, [case for case, _, _ in both])
 
 
 def _name_lesions(
