@@ -143,6 +143,9 @@ def main() -> int:
     names = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
     names.remove(Path(__file__).stem)
     parser.add_argument("--only", nargs="+", choices=names, default=names)
+    commit = git("rev-parse", "--short=8", "HEAD") + (
+        " and changes" if git("status", "--porcelain") else ""
+    )
     now, load = datetime.now(UTC), os.getloadavg()[0]
     ratios: dict[str, float] = {}
     for name in parser.parse_args().only:
@@ -156,9 +159,6 @@ def main() -> int:
         if process.returncode:
             return process.returncode
         ratios |= read_ratios(name, "".join(lines))
-    commit = git("rev-parse", "--short=8", "HEAD") + (
-        " and changes" if git("status", "--porcelain") else ""
-    )
     run = {
         "date": now.isoformat(timespec="seconds"),
         "commit": commit,

@@ -34,13 +34,13 @@ PECULIAR = frozenset(
 """Local names that say what happened to a thing, or nothing, in place of what it is."""
 LIMITS = {
     "lines of code: widgets": 31_200,
-    "lines of code: services": 16_400,
+    "lines of code: services": 16_470,
     "lines of code: io": 21_320,
     "lines of code: scoring": 9_190,
     "lines of code: segmentation": 11_870,
     "lines of code: smartpaint": 5_230,
     "lines of code: kinetics": 2_780,
-    "lines of code: cli": 3_330,
+    "lines of code: cli": 3_345,
     "lines of code: core": 2_895,
     "lines of code: phantom": 2_000,
     "lines of code: library": 2_690,

@@ -81,7 +81,7 @@ def _read_by_feature(path: str | list[str]) -> list[Any]:
     opener, viewer = find_opener(folder, is_listed=True), current_viewer()
     if opener is None or viewer is None:
         name = "this" if opener is None else opener.name
-        raise MamamiaError(f"{name} needs napari's window: open a window first")
+        raise MamamiaError(f"{name} requires an open napari window: open one first")
     show_later(viewer, opener.page, lambda panel: opener.open(panel, folder))
     return [(None,)]
 

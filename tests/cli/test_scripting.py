@@ -11,6 +11,7 @@ from tests.cli.test_examples import COMMANDS
 
 WITHOUT_RESULT = {
     ("view",),
+    ("desktop",),
     ("models", "convert"),
     ("models", "wrap"),
     ("site", "evaluate"),

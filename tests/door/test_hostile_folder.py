@@ -150,6 +150,7 @@ SWEEP = (
     ("rank", "values.csv --out ../ranks --resamples 5", 0),
     ("straighten", ". --out ../straight", 1),
     ("findings", ". --out ../found", 0),
+    ("desktop", "--remove", 0),
     ("models add", f"{MODEL} --name m --registry reg", 0),
     ("models list", "--registry reg", 0),
     ("models show", "m --registry reg", 0),

@@ -530,6 +530,10 @@ def models_add(world: Path) -> list[str]:
     return ["models", "add", model(world), "--name", "mine"]
 
 
+def desktop(world: Path) -> list[str]:
+    return ["desktop"]
+
+
 def models_list(world: Path) -> list[str]:
     added(world)
     return ["models", "list"]
@@ -630,6 +634,7 @@ COMMANDS = (
     Way("register", register, RESUME),
     Way("straighten", straighten, OVER),
     Way("findings", findings, OVER),
+    Way("desktop", desktop, out=HOME),
     Way("models add", models_add, out=HOME),
     Way("models list", models_list, out=()),
     Way("models show", models_show, out=()),

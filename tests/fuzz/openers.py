@@ -44,6 +44,8 @@ OWN = {
     "features.challenge.services.rank.making._read_model": "our own summary of a run, checked",
     "io.layouts.complete._read_study_date": "DICOM headers, by the formats of DICOM",
     "io.layouts.propose._read_study_uid": "DICOM headers, by the formats of DICOM",
+    "services.desktop._is_own": "bytes that are searched, whatever they are",
+    "services.desktop.install_entry": "a file of the package",
     "services.predict.durations._read_runs": "our own file; anything else counts as no runs",
     "io.layouts.known.list_layouts": "a file of the package, and those of installed plug-ins",
     "services.case.hanging.read_hanging_settings": "own preferences; a damaged text is none",

@@ -98,8 +98,8 @@ def test_a_fixed_column_counts_instead_of_the_one_of_that_name(tmp_path):
     [
         ("[1]", "not an object"),
         ('{"weight": "kg"}', "'weight' is not one of the fields"),
-        ('{"age": 3}', "neither a name nor null"),
-        ('{"age": " "}', "neither a name nor null"),
+        ('{"age": 3}', "a column name or null"),
+        ('{"age": " "}', "a column name or null"),
         ('{"case_id": null}', "case_id has no column, although it is required"),
         ("{", "columns.json"),
         ("[" * 100 + "]" * 100, "deep"),

@@ -46,6 +46,7 @@ OWN = {
     "widgets.dock.dock": "a feature's opener",
     "widgets.dock.dropping": "a feature's opener",
     "io.layouts.known": "a file of the package",
+    "services.desktop": "a file of the package",
     "widgets.controls.grey_pixmap": "a picture in memory",
     "widgets.dock.steps": "a section of a step",
     "features.challenge.codabench_score": "in Codabench's container; made by us just before",

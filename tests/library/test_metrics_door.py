@@ -84,7 +84,7 @@ def test_a_mask_record_brings_its_grid():
     [
         (lambda: _cube() * 0.7, "apply a threshold to probabilities yourself"),
         (lambda: np.where(_cube(), np.nan, 0), "NaN or infinity"),
-        (lambda: _cube().astype(int) * -1, "labels of 0 and above"),
+        (lambda: _cube().astype(int) * -1, "no labels below 0"),
         (lambda: np.arange(480).reshape(GRID.shape), "looks like an image"),
         (lambda: _cube() + _cube(1).astype(int), "mask == 1"),
         (lambda: _cube()[0], r"to be an array \(z, y, x\)"),

@@ -338,7 +338,7 @@ def test_tables_together_average_their_ranks_and_sites_count_equally():
     [
         ((), "has no rows"),
         (((),), "row 1, but found none"),
-        ((("c1", "c9"),), "row 1 of the resamples names the case 'c9'"),
+        ((("c1", "c9"),), "row 1 of the resamples names case 'c9'"),
     ],
 )
 def test_draws_that_name_no_case_are_refused(rows, said):

@@ -420,7 +420,7 @@ def test_the_command_import_shows_its_page(qtbot, window, gate):
     panel.close_down()
 
 
-NO_WINDOW = "expected napari's window for the panel of MAMA-MIA, but there is none: open a window"
+NO_WINDOW = "expected an open napari window for the MAMA-MIA panel, but found none: open one"
 
 
 @pytest.mark.parametrize("viewer", [None, ViewerModel()])

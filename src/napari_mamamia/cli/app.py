@@ -55,6 +55,11 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
             "Open the window on exams, a data set or a review study, or on its start page.",
         ),
         Command(
+            "desktop",
+            "napari_mamamia.cli.viewing:desktop",
+            "Add the window to the desktop's menu of programs (Linux), for this account.",
+        ),
+        Command(
             "check-computer",
             "napari_mamamia.cli.checking:check_computer",
             "Check this computer: hardware, extras, isolation, models on cases with known results.",

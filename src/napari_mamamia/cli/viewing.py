@@ -255,6 +255,24 @@ def _require_study_alone(
         )
 
 
+def desktop(
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove the menu entry and its icon instead.")
+    ] = False,
+) -> None:
+    """Add the window to the desktop's menu of programs (Linux), for this account.
+
+    Example: mamamia desktop
+    """
+    from napari_mamamia.services.desktop import install_entry, remove_entry
+
+    if remove:
+        removed = remove_entry()
+        print("\n".join(f"Removed: {file}" for file in removed) or "There was no menu entry.")
+    else:
+        print(f"Entry: {install_entry()}")
+
+
 def check_names(names: Mapping[str, str]) -> dict[str, str]:
     """Check the items that the window will open, before the window is made.
 

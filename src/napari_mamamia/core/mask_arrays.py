@@ -165,8 +165,8 @@ def _require_whole_labels(values: NDArray[Any], name: str) -> NDArray[Any]:
             )
     if values.size and values.min() < 0:
         raise ArgumentError(
-            f"expected {name} to have labels of 0 and above, but it has {values.min():g} and "
-            "looks like an image: pass the mask"
+            f"expected {name} to have no labels below 0, but its smallest value is "
+            f"{values.min():g}, so it looks like an image: pass the mask"
         )
     labels = np.unique(values)
     if len(labels) > _MOST_LABELS:

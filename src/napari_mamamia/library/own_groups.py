@@ -125,11 +125,15 @@ def _group(name: str, values: Mapping[str, object], case_ids: tuple[str, ...]) -
     """Return the groups of cases with equal values; empty values belong to no group."""
     texts = [_format_value(values.get(case_key(case_id))) for case_id in case_ids]
     labels = sorted({text for text in texts if text}, key=natural_key)
-    if not 0 < len(labels) <= MOST_GROUPS:
+    if not labels:
         raise ArgumentError(
-            f"expected {name} to have 1 to {MOST_GROUPS} different values in the scored cases, "
-            f"but got {len(labels)}: pass a variable with fewer groups and with the ids of the "
-            "scored cases"
+            f"expected {name} to have a value for a scored case, but found none: pass a variable "
+            "whose ids are those of the scored cases"
+        )
+    if len(labels) > MOST_GROUPS:
+        raise ArgumentError(
+            f"expected {name} to have at most {MOST_GROUPS} different values in the scored "
+            f"cases, but found {len(labels)}: pass a variable with fewer groups"
         )
     codes = [labels.index(text) if text else -1 for text in texts]
     unassigned = tuple(

@@ -1,10 +1,10 @@
 """Tools that change a whole mask: islands, holes, margin and smoothing.
 
 Each tool takes a boolean mask (z, y, x) and its grid, without changing them, and returns a
-`Change`, which is the smallest box with all changed voxels and the new mask in this box. Only the
-bounding box of the mask is processed. Parts are 26-connected. Distances in mm run from voxel centre
-to voxel centre along the array's axes. The border of the image is the end of the scan, not of the
-tissue, and is therefore not an edge.
+`Change`: the smallest box with all changed voxels, and the new mask in this box. Only the bounding
+box of the mask is processed. Parts are 26-connected. Distances in mm are measured between voxel
+centres along the array's axes. The border of the image is the end of the scan, not of the tissue,
+and is therefore not an edge.
 """
 
 from math import ceil
@@ -34,7 +34,7 @@ Change = tuple[Box, Bools]
 
 
 def keep_largest(mask: Bools, grid: Grid) -> Change:
-    """Keep only the part with most voxels; if several are equal, the first in the array."""
+    """Keep only the part with most voxels, or the first in the array among equal parts."""
     box, crop = _crop_mask(mask, grid)
     parts, sizes = _label_parts(crop)
     if len(sizes) < 3:
@@ -64,8 +64,8 @@ def fill_holes(mask: Bools, grid: Grid, plane_axis: int | None = None) -> Change
         The mask.
     plane_axis
         None fills holes that are closed in 3-D. An array axis (0 z, 1 y, 2 x) fills holes that are
-        closed in a plane across the axis, such as the core of a rim that is open above. Background
-        voxels are connected through faces.
+        closed in a plane perpendicular to the axis, such as the core of a rim that is open above.
+        Background voxels are connected through faces.
     """
     box, crop = _crop_mask(mask, grid)
     if plane_axis is None:
@@ -99,14 +99,14 @@ def margin(mask: Bools, grid: Grid, margin_mm: float) -> Change:
 
 
 def smooth(mask: Bools, grid: Grid, smooth_mm: float) -> Change:
-    """Smooth the surface of each part with a Gaussian of `smooth_mm`, which is above 0.
+    """Smooth the surface of each part with a Gaussian of `smooth_mm`, which must be above 0.
 
-    The part is blurred, and as many voxels with the highest values are kept as the part had, so
-    each part keeps its volume to within voxels of equal value. Parts that then overlap are joined,
-    and the volume decreases by the overlap. Parts with one voxel are not changed.
+    A part is blurred, and as many voxels with the highest values are kept as the part had before,
+    so each part keeps its volume except for voxels of equal value. Parts that then overlap are
+    joined, and the volume decreases by the overlap. Parts with one voxel are not changed.
 
-    Source: Gaussian smoothing with a level that keeps the volume, our choice of the level; at 0.5 a
-    ball of 5 mm radius would lose a tenth of its volume at 1.5 mm.
+    Source: Gaussian smoothing; the level that preserves the volume is our choice. At a level of
+    0.5, a ball of 5 mm radius would lose a tenth of its volume with 1.5 mm.
     """
     _require_value(
         smooth_mm > 0, f"expected the smoothing to be above 0 mm, but got {smooth_mm:g} mm"
@@ -129,7 +129,7 @@ def smooth(mask: Bools, grid: Grid, smooth_mm: float) -> Change:
 
 
 def change_between(box: Box, before: Bools, after: Bools) -> Change:
-    """Return the change between two masks, which have the shape of `box`."""
+    """Return the change from mask `before` to mask `after`, which both have the shape of `box`."""
     tight = Box.around(before != after)
     if tight.is_empty:
         return _make_empty_change()
@@ -157,7 +157,7 @@ def _crop_mask(mask: Bools, grid: Grid) -> Change:
 
 
 def _label_parts(crop: Bools) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-    """Return the part number of each voxel (0: none), and the parts' sizes in voxels by number."""
+    """Return the part number of each voxel (0 for background), and each part's voxel count."""
     parts, count = label(crop, structure=_ALL_NEIGHBOURS)
     return parts, np.bincount(parts.ravel(), minlength=count + 1)
 

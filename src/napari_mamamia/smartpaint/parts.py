@@ -22,7 +22,10 @@ CRUMB_VOXELS: Final = 30
 """Number of voxels below which a part or a hole is a fragment, if it is also below `CRUMB_MM3`."""
 
 CRUMB_MM3: Final = 30.0
-"""Volume of a 3.9 mm ball; a larger part may be a lesion, even if its voxels are coarse."""
+"""Volume in mm3, that of a 3.9 mm ball, below which a part of few voxels is a fragment.
+
+A larger part may be a lesion, even if its voxels are coarse.
+"""
 
 _NECK: Final = 0.7  # of the depth on both sides: a lobe is connected by a neck if it is thinner
 _N_LEVELS: Final = 32  # of depth, at which lobes are distinguished
@@ -40,7 +43,7 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Removal:
-    """The voxels to remove, as the boolean array `gone` in a box, with a description."""
+    """The voxels to remove, given as the boolean array `gone` in a box, and a description."""
 
     box: Box
     gone: Bools
@@ -50,11 +53,11 @@ class Removal:
 def part_under(mask: Bools, grid: Grid, point: Voxel, hold: Hold | None = None) -> Removal:
     """Return the part of the mask under the pointer.
 
-    A part that is not the largest is removed completely. In the largest part, the lobe under the
-    pointer is removed up to the first narrow connection that is thinner than 0.7 of both sides. If
-    there is no such connection, a thin structure is removed that is attached to a structure 1.5
-    times as thick. Parts that become disconnected are also removed. The thick side is kept, unless
-    all marks of the reader are on the thin side.
+    A part that is not the largest is returned completely. In the largest part, the result is the
+    lobe under the pointer, up to the first connection that is thinner than 0.7 of both sides. If
+    there is no such connection, the result is a thin structure that is attached to a structure 1.5
+    times as thick. Parts that become disconnected are included. The thick side is kept, unless all
+    marks of the reader are on the thin side.
 
     Parameters
     ----------
@@ -102,16 +105,16 @@ def beyond_line(
     plane_axis: int,
     hold: Hold | None = None,
 ) -> Removal:
-    """Return the voxels that a line drawn across the mask in a slice cuts off, in 3-D.
+    """Return the voxels that are cut off by a line drawn across the mask in one slice, in 3-D.
 
     A wall along the viewing direction goes through the line. It is as deep as necessary to separate
-    two sides, and up to one length longer at each end. The side with fewer voxels that the reader
-    fixed is removed, or the smaller side if the numbers are equal.
+    two sides, and each end extends by up to the length of the line. The side with fewer voxels that
+    the reader fixed is removed, or the smaller side if the numbers are equal.
 
     Parameters
     ----------
     line
-        The ends of the line in voxel coordinates, on one plane across `plane_axis`.
+        The ends of the line in voxel coordinates, on one plane perpendicular to `plane_axis`.
     hold
         As in `part_under`.
 
@@ -192,7 +195,7 @@ def without_fragments(
 
 
 def _find_tiny(what: Bools, grid: Grid, structure: Bools | None, before: Bools | None) -> Bools:
-    """Return the parts of `what` that are tiny and that were not identical parts of `before`."""
+    """Return the tiny parts of `what`, except those that already existed unchanged in `before`."""
     parts, count = label(what, structure)
     sizes = np.bincount(parts.ravel(), minlength=count + 1)
     is_tiny = (sizes < CRUMB_VOXELS) & (sizes * grid.voxel_volume_mm3 < CRUMB_MM3)
@@ -224,7 +227,10 @@ def _make_removal(gone: Bools, grid: Grid, what: str) -> Removal:
 
 
 def _measure_depth(part: Bools, spacing_mm: Spacing) -> Floats:
-    """Return the distance in mm to the nearest voxel outside, 0 outside; not to the crop's end."""
+    """Return each voxel's distance in mm to the nearest voxel outside the part, or 0 outside.
+
+    The border of the crop does not count as outside.
+    """
     if part.all():
         return np.full(part.shape, np.float32(min(spacing_mm)))
     depth: Floats = distance_transform_edt(np.pad(part, 1), spacing_mm)[1:-1, 1:-1, 1:-1]
@@ -248,8 +254,8 @@ def _find_lobe(
     """Return the lobe under the pointer up to its first narrow connection, or None.
 
     Voxels deeper than a level are separated by a connection that is less deep. From the deepest
-    level downwards, the first level at which the deep part of the lobe joins a second, much deeper
-    part is the depth of the connection.
+    level downwards, the depth of the connection is the first level at which the deep part of the
+    lobe joins a second, much deeper part.
     """
     top = _climb_depth(depth, under)
     levels = np.linspace(float(depth[top]), 0.0, _N_LEVELS + 1)
@@ -280,7 +286,7 @@ def _spread_side(
 def _find_thin(
     part: Bools, depth: Floats, under: tuple[int, int, int], spacing_mm: Spacing
 ) -> Bools | None:
-    """Return the voxels about as thin as the part under the pointer, or None if none is thicker.
+    """Return the voxels about as thin as the part under the pointer; None if none is thicker.
 
     A voxel is thick if a ball of that radius fits around it into the mask. The surface layer of a
     thick part, whose corners no ball reaches, is not a separate structure and belongs to the thick
@@ -339,8 +345,9 @@ def _mark_voxel(shape: tuple[int, ...], place: tuple[int, int, int]) -> Bools:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Wall:
-    """A wall through a line in a box: each voxel's distances along, off and in depth in mm.
+    """A wall through a line in a box, described by three distances of each voxel in mm.
 
+    The distances are measured along the line, perpendicular to it in the plane, and in depth.
     `half_mm` is the smallest half thickness that no two touching voxels can bridge.
     """
 
@@ -360,7 +367,7 @@ class _Wall:
         plane_axis: int,
         spacing_mm: Spacing,
     ) -> "_Wall":
-        """Return the wall on a line from `start` along the unit vector `way`, in mm."""
+        """Return the wall through a line from `start` along the unit vector `way`, in mm."""
         z, y, x = (
             (np.arange(a, b) - coordinate) * step
             for a, b, coordinate, step in zip(box.start, box.stop, start, spacing_mm, strict=True)
@@ -379,7 +386,10 @@ class _Wall:
         return cls(along, off, deep, length_mm, half)
 
     def find_sheet(self, longer: float, depth_mm: float, thick: float = 1.0) -> Bools:
-        """Return the voxels of a wall extended by `longer` at each end and by a depth both ways."""
+        """Return the voxels of the wall, extended at each end by `longer` times its length.
+
+        The wall reaches `depth_mm` from the plane of the line in both directions.
+        """
         more = longer * self.length_mm
         sheet: Bools = (
             (np.abs(self.off) <= thick * self.half_mm + 1e-4)
@@ -390,7 +400,7 @@ class _Wall:
         return sheet
 
     def separate(self, mask: Bools) -> tuple[Bools, Bools] | None:
-        """Return the sides of the mask at the smallest wall that separates it, or None."""
+        """Return the two sides of the mask at the smallest wall that separates it, or None."""
         depths = np.unique(self.deep[mask])
         if len(depths) > _MOST_DEPTHS:
             depths = depths[np.linspace(0, len(depths) - 1, _MOST_DEPTHS).round().astype(int)]

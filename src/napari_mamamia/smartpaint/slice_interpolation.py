@@ -1,4 +1,4 @@
-"""Interpolation of slices between outlined slices."""
+"""Interpolation of the slices between outlined slices."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -37,22 +37,22 @@ def interpolate_slices(
     axis
         The array axis (0 z, 1 y, 2 x) perpendicular to the slices.
     slices
-        Indices of the outlined slices; None for all that are not empty. A slice in between that is
-        not empty keeps its voxels and gains the interpolated ones.
+        Indices of the outlined slices; None uses all slices that are not empty. A slice in between
+        that is not empty keeps its voxels and gains the interpolated voxels.
 
     Returns
     -------
     Change
-        The box and the mask in it; the empty box with fewer than two outlined slices or no slice
-        between them.
+        The box and the mask in it. The box is empty if there are fewer than two outlined slices, or
+        no slice between them.
 
     Raises
     ------
     CaseError
         If one of `slices` is empty or beyond the mask.
 
-    Source: Raya and Udupa, IEEE Trans Med Imaging 9 (1990) 32 (shape-based interpolation); moving
-    outlines that do not overlap is ours.
+    Source: Raya and Udupa, IEEE Trans Med Imaging 9 (1990) 32 (shape-based interpolation). Moving
+    outlines that do not overlap is our choice.
     """
     box = Box.around(mask)
     crop = np.asarray(mask[box.slices], dtype=np.bool_)

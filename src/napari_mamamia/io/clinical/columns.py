@@ -93,7 +93,9 @@ def read_columns(path: Path) -> ColumnChoice:
         if field not in COLUMNS:
             raise ValueError(f"{field!r} is not one of the fields {', '.join(COLUMNS)}")
         if name is not None and not (isinstance(name, str) and name.strip()):
-            raise ValueError(f"the column of {field} is {name!r}, which is neither a name nor null")
+            raise ValueError(
+                f"expected the column for {field} to be a column name or null, but found {name!r}"
+            )
     if "case_id" in content and content["case_id"] is None:
         raise ValueError("case_id has no column, although it is required")
     return ColumnChoice(tuple(content.items()), path.name)

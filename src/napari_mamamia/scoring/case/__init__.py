@@ -1,4 +1,4 @@
-"""Score one case from two masks and a profile, with warnings and failure kinds.
+"""Scoring of one case from two masks and a profile, with warnings and failure kinds.
 
-`profiles` contains the named definitions (Hausdorff distance, unit, treatment of empty masks).
+`profiles` contains the named sets of definitions (Hausdorff distance, unit, empty masks).
 """

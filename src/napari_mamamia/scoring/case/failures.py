@@ -1,7 +1,8 @@
-"""Find the kinds and reasons of failure of a case from its masks and optional images.
+"""Find how and why a case failed, from its masks and optional images.
 
-All numbers are computed on the joint crop of the two masks. Nothing is guessed: a side needs a
-midline, contrast needs images, and a kind that cannot be determined is not reported.
+All numbers are computed on the joint crop of the two masks. Nothing is guessed: the side of a
+lesion needs a midline, contrast needs images, and a kind of failure that cannot be determined is
+not reported.
 """
 
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class FailureKind(StrEnum):
 
     @property
     def is_circumstance(self) -> bool:
-        """Whether the kind only marks a hard case; a good prediction can also have this kind."""
+        """Whether this kind marks a hard case; a good prediction can also have such a kind."""
         return self in _CIRCUMSTANCES
 
 
@@ -50,7 +51,7 @@ _CIRCUMSTANCES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failure kind of a case, with the reason as a sentence with numbers and units."""
+    """One failure kind of a case, and the reason as a sentence with numbers and units."""
 
     kind: FailureKind
     reason: str
@@ -58,13 +59,14 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FailureThresholds:
-    """Thresholds of the failure kinds; a value equal to a threshold belongs to the kind.
+    """Thresholds of the failure kinds; a value equal to a threshold counts as a failure.
 
     Parameters
     ----------
     far_mm
-        Smallest distance in mm, to the nearest voxel of the reference, at which a predicted part
-        without a shared voxel is far away. Our choice exceeds the outline errors of one tumour.
+        Smallest distance in mm from a predicted part that shares no voxel with the reference to the
+        nearest voxel of the reference, at which the part is far away. Our choice exceeds the
+        outline errors of one tumour.
     over_ratio
         Volume of the predicted parts that share a voxel with the reference, divided by the
         reference's volume (our choice: 2).
@@ -80,15 +82,15 @@ class FailureThresholds:
         Largest volume of a small tumour, by default a sphere of 10 mm diameter, the limit of T1b in
         the same manual. The paper uses the cohort's 20th percentile, which can be passed instead.
     midline_mm
-        Distance from the midline below which a centroid has no side (our choice).
+        Distance from the midline below which a centroid is on neither side (our choice).
     two_breasts_mm
         Width along the patient's left-right axis below which a volume may contain only one breast,
-        so that its middle is not the midline. In our choice, one-sided sagittal volumes are under
-        200 mm wide, and two-sided volumes above 280 mm.
+        so that its middle is not the midline. Our choice assumes that one-sided sagittal volumes
+        are under 200 mm wide, and two-sided volumes above 280 mm.
     contrast_to_noise
-        Highest contrast-to-noise ratio of a tumour with low contrast, which is the mean enhancement
-        of the tumour minus that of its surroundings, in standard deviations of the surroundings
-        (our choice: 1).
+        Highest contrast-to-noise ratio of a tumour with low contrast (our choice: 1). The ratio is
+        the mean enhancement of the tumour minus that of its surroundings, in standard deviations of
+        the surroundings.
     surroundings_mm
         Width of the shell around the reference that counts as its surroundings (our choice).
     """
@@ -111,7 +113,7 @@ THRESHOLDS: Final = FailureThresholds()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Enhancement:
-    """The pre-contrast and the first post-contrast phase, (z, y, x) on the masks' grid."""
+    """The pre-contrast and first post-contrast phases as arrays (z, y, x) on the masks' grid."""
 
     before: NDArray[Any]
     after: NDArray[Any]
@@ -126,10 +128,9 @@ def contrast_to_noise(
 ) -> float:
     """Return the contrast-to-noise ratio of a tumour's enhancement; nan if undefined.
 
-    The ratio is (mean inside - mean around)/SD around. `reference` is bool on `box`. "Around" is a
-    shell of `surroundings_mm` around the mask, inside the image. The ratio is undefined if the
-    shell has fewer than 2 voxels or only equal values. The standard deviation of the surroundings
-    is the noise.
+    The ratio is (mean inside - mean around)/(SD around). `reference` is a bool array on `box`.
+    "Around" is a shell of `surroundings_mm` around the mask, inside the image. The ratio is
+    undefined if the shell has fewer than 2 voxels or only equal values.
 
     Raises
     ------
@@ -167,11 +168,11 @@ def contrast_to_noise(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchedParts:
-    """The connected components of both masks of a pair, and their overlaps.
+    """The connected components of a pair of masks, and their overlaps.
 
-    `pieces` is the number of predicted parts that share a voxel with each lesion of the reference,
-    `found` is whether each lesion has any such part, and `true` is whether each predicted part
-    shares a voxel with the reference.
+    `pieces` is the number of predicted parts that share a voxel with each lesion of the reference.
+    `found` says for each lesion whether there is any such part, and `true` says for each predicted
+    part whether it shares a voxel with the reference.
     """
 
     measured: MeasuredPair
@@ -181,7 +182,7 @@ class MatchedParts:
 
 
 def match_parts(measured: MeasuredPair) -> MatchedParts:
-    """Return the connected components of both masks of a pair, and their overlaps."""
+    """Return the connected components of a pair of masks, and their overlaps."""
     own_parts, others = measured.lesions.meetings(measured.parts)
     pieces = np.bincount(own_parts, minlength=measured.lesions.n)
     true = np.bincount(others, minlength=measured.parts.n) > 0

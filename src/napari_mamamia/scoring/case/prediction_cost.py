@@ -1,4 +1,4 @@
-"""Summarise the time, memory and device of a model's predictions from the provenance."""
+"""Summarise the time, memory and device of a model's predictions from their provenance."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from napari_mamamia.core.records import CaseScore
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Median and largest value over the `n` cases with a value; nan if there is no such case."""
+    """Median and largest value over the `n` cases that have a value; nan without such a case."""
 
     median: float
     worst: float
@@ -23,8 +23,8 @@ class Cost:
 class PredictionCosts:
     """Seconds per case, peak resident memory of the process, and number of cases per device.
 
-    The memory is the peak of the whole process up to that case, so it never decreases within one
-    run. Cases without a recorded device are not counted.
+    Memory is the peak of the whole process up to that case, so it never decreases within one run.
+    Cases without a recorded device are not counted.
     """
 
     seconds: Cost

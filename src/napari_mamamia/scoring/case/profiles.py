@@ -1,4 +1,4 @@
-"""Profiles: named, versioned sets of definitions under which scores are computed."""
+"""Profiles: named and versioned sets of definitions for computing scores."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -29,7 +29,7 @@ class Foreground(StrEnum):
 
 
 class Distance(StrEnum):
-    """The column of `CaseScore` from which NormHD is computed."""
+    """Name of the column of `CaseScore` from which NormHD is computed."""
 
     HAUSDORFF95_MM = "hausdorff95_mm"
     HAUSDORFF95_VOXELS = "hausdorff95_voxels"
@@ -45,7 +45,7 @@ class EmptinessOf(StrEnum):
 
 
 class Emptiness(StrEnum):
-    """Number of empty masks in a pair."""
+    """Number of empty masks in a pair: none, one or both."""
 
     NEITHER = "neither"
     ONE = "one"
@@ -69,7 +69,7 @@ class MissingPrediction(StrEnum):
 
 
 class UnusableReason(StrEnum):
-    """Reason why a prediction cannot be scored, or is empty."""
+    """Reason why a prediction cannot be scored or counts as empty."""
 
     MISSING = "missing"
     UNREADABLE = "unreadable"
@@ -97,7 +97,7 @@ class UnusableRules:
     empty_is_value: bool = False
 
     def of(self, reason: UnusableReason, rule: UnusableRule | None = None) -> UnusableRule | None:
-        """Return the rule for a reason, or None if the case has a value.
+        """Return the rule for unusable cases with this reason, or None if such a case has a value.
 
         If `rule` is given, it replaces the rule of the profile.
         """
@@ -144,7 +144,7 @@ class Profile:
 
     @property
     def takes_any_values(self) -> bool:
-        """Whether values count as stored, without interpretation by `core.case.foreground`."""
+        """Whether stored values count, without interpretation by `core.case.foreground`."""
         return self.overlap_foreground is Foreground.ONE
 
     @property

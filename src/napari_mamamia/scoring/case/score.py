@@ -51,9 +51,9 @@ The difference is measured at the farthest corner (see `core.grid.SAME_PLACE_VOX
 """
 
 OTHER_VALUES: Final = "contains the values"
-"""Part of the warning for a mask with more values than the profile expects."""
+"""Text in the warning about a mask with more values than the profile expects."""
 AFFINE_DIFFERS: Final = "affine_differs"
-"""Start of the warning for a case that is scored although its affines differ."""
+"""Start of the warning about a case that is scored although its affines differ."""
 PREDICTION_IDENTITY: Final = "the prediction's grid is an identity"
 ON_REFERENCE: Final = "mm are measured on the reference's grid"
 
@@ -67,10 +67,11 @@ _COUNTED: Final = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MaskPair:
-    """Reference and prediction on `box`, their joint crop with a margin of one voxel.
+    """Reference and prediction on `box`, which is their joint crop with a margin of one voxel.
 
-    All arrays have the shape of the box. The first two are bool, for Dice and IoU. The last two are
-    for distances, and are bool, or uint8 labels if the profile keeps labels separate.
+    All arrays have the shape of the box. The first two arrays are bool and are used for Dice and
+    IoU. The last two are used for distances; they are bool, or uint8 labels if the profile keeps
+    labels separate.
     """
 
     box: Box
@@ -82,11 +83,11 @@ class MaskPair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredPair:
-    """Measurements of a pair of masks on `grid`, shared by the score and the failure kinds.
+    """Measurements of a pair of masks on `grid`, which the score and the failure kinds share.
 
-    `mm` are the distances between `contours` under the contour rule CLOSED, and `voxels` those
-    under the rule OPEN. `lesions` and `parts` are the connected parts of the reference and of the
-    prediction in the foreground that distances use.
+    `mm` contains the distances between `contours` under the contour rule CLOSED, and `voxels` the
+    distances under the rule OPEN. `lesions` and `parts` are the connected parts of the reference
+    and of the prediction in the foreground that is used for distances.
     """
 
     pair: MaskPair
@@ -105,7 +106,7 @@ class MeasuredPair:
 
 
 def grid_problem(reference: Grid, prediction: Grid, profile: Profile) -> str:
-    """Return why the profile does not allow masks on the two grids to be compared, or ""."""
+    """Return why the profile does not allow masks on these two grids to be compared, or ""."""
     if profile.grid_rule is GridRule.SAME_SHAPE and reference.shape == prediction.shape:
         return ""
     try:
@@ -116,7 +117,7 @@ def grid_problem(reference: Grid, prediction: Grid, profile: Profile) -> str:
 
 
 def laid_on(reference: LabelMap, prediction: LabelMap, profile: Profile) -> LabelMap:
-    """Return the prediction in the reference's axis order, if the masks use the same physical grid.
+    """Return the prediction in the reference's axis order, if both masks use one physical grid.
 
     Nothing is resampled: axes are only permuted and flipped. A prediction on another grid is
     returned unchanged, as is any prediction under a profile that compares only shapes.
@@ -204,20 +205,20 @@ def foreground_volume_mm3(mask: LabelMap, profile: Profile, label: float | None 
 def measured_foreground(
     mask: LabelMap, profile: Profile, label: float | None = None
 ) -> NDArray[np.bool_]:
-    """Return the foreground that the profile uses for distances, bool, on the mask's own crop."""
+    """Return the mask's foreground for distances under the profile, as a bool array on its crop."""
     return _as_bool(_select_foreground(mask.crop, profile.distance_foreground, label))
 
 
 def foreground_of(
     values: NDArray[Any], profile: Profile, label: float | None = None
 ) -> NDArray[np.bool_]:
-    """Return the foreground that the profile uses for Dice, bool, from raw label values."""
+    """Return the foreground of raw label values for Dice under the profile, as a bool array."""
     chosen: NDArray[np.bool_] = _select_foreground(values, profile.overlap_foreground, label) != 0
     return chosen
 
 
 def listed_values(mask: LabelMap) -> str:
-    """Return the first few distinct non-zero values of a mask, such as "1, 2", or "" for none."""
+    """Return the first distinct non-zero values of a mask, such as "1, 2", or "" if it is empty."""
     values = mask.values
     listed = ", ".join(f"{value:g}" for value in values[:_VALUES_LISTED])
     return f"{listed}, ..." if len(values) > _VALUES_LISTED else listed
@@ -359,7 +360,7 @@ def score_label_maps(
     profile: Profile = CLINICAL,
     label: float | None = None,
 ) -> CaseScore:
-    """Return the score of one case from the raw values of its mask files.
+    """Return the score of one case, computed from the raw values of its mask files.
 
     Parameters
     ----------
@@ -395,7 +396,7 @@ def score_and_measure(
     profile: Profile = CLINICAL,
     label: float | None = None,
 ) -> tuple[CaseScore, MeasuredPair | None]:
-    """Return the score of `score_label_maps` and the measurements (None if there are none)."""
+    """Return the score of `score_label_maps`, and the measurements, or None if there are none."""
     _check_label(profile, label)
     if reference is None:
         if prediction is None:

@@ -1,1 +1,1 @@
-"""Scoring of classifiers: operating points, comparisons of models, comparison with a reader."""
+"""Scoring of classifiers: operating points, comparisons of models and with a reader."""

@@ -1,4 +1,4 @@
-"""The ROC curve at the high sensitivities of screening, and its specificities."""
+"""Points of the ROC curve at the high sensitivities of screening, and the specificities there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ SENSITIVITY: Final = 0.87
 SENSITIVITY_ABOVE: Final = 0.82
 """Target sensitivity of the digital mammography challenge, and lower end of its partial area.
 
-US radiologists reach 0.87. Source: T. Schaffter et al., JAMA Network Open 3 (2020) e200265,
-supplement.
+US radiologists reach a sensitivity of 0.87. Source: T. Schaffter et al., JAMA Network Open 3 (2020)
+e200265, supplement.
 """
 
 _ROUNDING: Final = 1e-9
@@ -37,7 +37,7 @@ class OperatingPoint:
 
 @dataclass(frozen=True, slots=True)
 class PartialAuc:
-    """Area between the ROC curve and a sensitivity, also as a fraction of the largest area."""
+    """Area under the ROC curve above a sensitivity, also as a fraction of its largest value."""
 
     raw: float
     scaled: float
@@ -45,10 +45,10 @@ class PartialAuc:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RocPoints:
-    """Numbers of positives and negatives at or above each threshold, both (b, u + 1).
+    """Numbers of positives and negatives at or above each threshold, both with shape (b, u + 1).
 
-    A row is a sample of the cases; its first point is a threshold above all scores. All results
-    have shape (b,) and are nan if a class is missing.
+    Each row is a sample of the cases; the first point of a row is a threshold above all scores. All
+    results have shape (b,) and are nan if a class is missing.
     """
 
     positives: NDArray[np.float64]
@@ -65,15 +65,15 @@ class RocPoints:
         return self.negatives[:, -1]
 
     def auc(self) -> NDArray[np.float64]:
-        """Return the fraction of correctly ordered pairs; a tie counts as half a pair."""
+        """Return the fraction of correctly ordered pairs; a tied pair counts as half."""
         steps = np.diff(self.positives, axis=1)
         beaten = self.n_negative[:, None] - (self.negatives[:, 1:] + self.negatives[:, :-1]) / 2
         return ratio((steps * beaten).sum(axis=1), self.n_positive * self.n_negative)
 
     def partial_auc(self, above: float) -> NDArray[np.float64]:
-        """Return the integral of specificity over the sensitivities `above` to 1.
+        """Return the integral of the specificity over the sensitivities from `above` to 1.
 
-        It is at most 1 - `above`, and equal to pROC's ``partial.auc = c(1, above),
+        The integral is at most 1 - `above`, and equals pROC's ``partial.auc = c(1, above),
         partial.auc.focus = "sensitivity"``, uncorrected.
         """
         total = self.n_positive[:, None]
@@ -89,7 +89,7 @@ class RocPoints:
     def specificity(
         self, sensitivity: float | NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the threshold and the interpolated specificities of `OperatingPoint`.
+        """Return the threshold and interpolated specificities described in `OperatingPoint`.
 
         `sensitivity` is one number, or one number for each row, (b,).
         """
@@ -106,7 +106,7 @@ class RocPoints:
         return 1 - ratio(false_high, n_negative), 1 - ratio(between, n_negative)
 
     def place(self, sensitivity: float | NDArray[np.float64]) -> NDArray[np.intp]:
-        """Return the index of the first point in each row that reaches a sensitivity, (b,)."""
+        """Return the index (b,) of the first point in each row that reaches a sensitivity."""
         needed = np.asarray(sensitivity, dtype=np.float64) * self.n_positive - _ROUNDING
         places: NDArray[np.intp] = np.argmax(self.positives >= needed[:, None], axis=1)
         return places
@@ -114,11 +114,12 @@ class RocPoints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortedCases:
-    """Cases that are sorted once by score, for counting in many samples.
+    """Cases that are sorted by score once, so that they can be counted in many samples.
 
-    `order` (n,) are the cases by descending score, `ends` (u,) the last indices of the distinct
-    scores at and around positives (between which the curve is straight), `thresholds` (u,) these
-    scores, and `positive_places` (p,) the indices of the positives in this order.
+    `order` (n,) contains the cases by descending score. `ends` (u,) contains the last indices of
+    the distinct scores at and around positives (between which the curve is straight), and
+    `thresholds` (u,) these scores. `positive_places` (p,) contains the indices of the positives in
+    this order.
     """
 
     order: NDArray[np.intp]
@@ -128,7 +129,7 @@ class SortedCases:
 
     @classmethod
     def of(cls, label: NDArray[np.float64], score: NDArray[np.float64]) -> Self:
-        """Sort cases by `score` (n,), which may be infinite; `label` (n,) is 0 or 1."""
+        """Sort cases by `score` (n,), which may be infinite; `label` (n,) contains 0 or 1."""
         order = np.argsort(-score, kind="stable")
         falling = score[order]
         ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))
@@ -139,7 +140,7 @@ class SortedCases:
         return cls(order, ends, falling[ends], positive_places)
 
     def points(self, weights: NDArray[np.integer] | None = None) -> RocPoints:
-        """Return the ROC points of samples that contain each case `weights` (b, n) times.
+        """Return the ROC points of samples in which each case occurs `weights` (b, n) times.
 
         Without weights each case counts once.
         """
@@ -170,7 +171,7 @@ class SortedCases:
 def partial_auc(
     label: NDArray[np.float64], score: NDArray[np.float64], above: float = SENSITIVITY_ABOVE
 ) -> PartialAuc:
-    """Return the area above a sensitivity; nan if a class is missing.
+    """Return the area under the ROC curve above a sensitivity; nan if a class is missing.
 
     The result is neither McClish's corrected value nor the area over specificities (scikit-learn's
     ``max_fpr``).
@@ -258,7 +259,7 @@ class Units:
         return len(self.names)
 
     def largest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the largest value among each unit's rows, (m,), such as the breasts of an exam.
+        """Return the largest value (m,) among each unit's rows, for example an exam's breasts.
 
         Rows with nan are ignored; a unit with only such rows gives nan.
         """

@@ -1,4 +1,4 @@
-"""Rank response (pCR) models with stability, Bayes factors and AUCs by DeLong's method."""
+"""Ranking of response (pCR) models with stability, Bayes factors and AUCs by DeLong's method."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class NamedPredictions:
 
 @dataclass(frozen=True, slots=True)
 class RobustGroup:
-    """The leading group under a rule: the best model and those that it does not robustly beat."""
+    """The leading group under a rule: the best model and all models it does not robustly beat."""
 
     rule: BayesRule
     best: str
@@ -50,11 +50,11 @@ class RobustGroup:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResponseRanking:
-    """The k models that have a ranking score, ranked on `n_cases` counted cases.
+    """The k models that have a ranking score, ranked on the same `n_cases` cases.
 
-    `factors` are the Bayes factors of that score for each ordered pair; `groups` are the leading
-    groups by each rule. `aucs` compares the models with a probability for every labelled case, or
-    is None if there is no such model.
+    `factors` are the Bayes factors of that score for each ordered pair of models; `groups` are the
+    leading groups under each rule. `aucs` compares the models that have a probability for every
+    labelled case, or is None if there is no such model.
     """
 
     names: tuple[str, ...]
@@ -144,7 +144,7 @@ def _draw_scores(
 def find_groups(
     names: Sequence[str], scores: NDArray[np.float64], draws: NDArray[np.float64]
 ) -> tuple[RobustGroup, ...]:
-    """Return each rule's leading group: the best model and those that it does not robustly beat.
+    """Return each rule's leading group: the best model and all models it does not robustly beat.
 
     `draws` (B, k) are the scores in each resample. In a tie, the first model is the best.
 

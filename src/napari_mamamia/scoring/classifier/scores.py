@@ -1,4 +1,4 @@
-"""Compute all numbers of classifiers on one set of cases, with comparisons; their records."""
+"""Compute and compare all numbers of several classifiers on the same cases."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -28,9 +28,9 @@ of resamples.
 """
 
 SMALL_GROUP: Final = 5
-"""Number of cases below which a subgroup is shown in grey, as for groups of scores."""
+"""Number of cases below which a subgroup is shown in grey, as in tables of segmentation groups."""
 _HELD: Final = 1 << 18
-"""Number of cases times resamples that are counted in one step."""
+"""Limit of cases times resamples that are counted in one step."""
 
 
 class BayesRule(StrEnum):
@@ -48,7 +48,7 @@ class BayesRule(StrEnum):
     """The two-sided 95 % percentile interval of the difference lies above 0."""
 
     def holds(self, factor: "BayesFactor") -> bool:
-        """Return whether a Bayes factor meets the rule; nan does not.
+        """Return whether a Bayes factor satisfies the rule; nan does not.
 
         If no draw contradicts the claim, K exceeds the number of draws by an unknown amount.
         """
@@ -60,10 +60,10 @@ class BayesRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BayesFactor:
-    """Number of draws in which `better` exceeds `other`, divided by the number of other draws.
+    """Number of draws in which `better` exceeds `other`, divided by the number of remaining draws.
 
     A draw with equal values counts against `better`. `k` is infinite if no draw contradicts the
-    claim, and nan without draws. `n_draws` is the number of draws with both classes.
+    claim, and nan without draws. `n_draws` is the number of draws that contain both classes.
     """
 
     better: str
@@ -93,7 +93,7 @@ class BayesFactor:
 def bayes_factor(
     draws: NDArray[np.float64], other_draws: NDArray[np.float64], names: tuple[str, str] = ("", "")
 ) -> BayesFactor:
-    """Return K = (draws with a larger value)/(draws with a smaller or equal one).
+    """Return K, the number of draws with a larger value divided by the number of the other draws.
 
     Both arrays (B,) contain a number, where larger is better, for the same resamples. A draw that
     is nan in either array is not counted. Source of the draws: T. Schaffter et al. 2020,
@@ -121,7 +121,7 @@ def bayes_factor(
 
 
 def bayes_factors(draws: NDArray[np.float64], names: Sequence[str]) -> tuple[BayesFactor, ...]:
-    """Return the factor of each ordered pair of models, from `draws` (B, k)."""
+    """Return the Bayes factor of each ordered pair of models, from `draws` (B, k)."""
     return tuple(
         bayes_factor(draws[:, row], draws[:, other], (names[row], names[other]))
         for row in range(len(names))
@@ -133,9 +133,9 @@ def bayes_factors(draws: NDArray[np.float64], names: Sequence[str]) -> tuple[Bay
 def challengescoring_factors(draws: NDArray[np.float64], reference: int) -> tuple[float, ...]:
     """Return K of each model against a reference, as in the R package challengescoring.
 
-    Its K has no direction, ties count for the model that is not the reference, and K depends on
-    which model the reference is. `draws` (B, k) contain a number, where larger is better. The
-    reference's K is nan. Source: Sage-Bionetworks/challengescoring, ``computeBayesFactor``.
+    This K has no direction, ties count in favour of the model that is not the reference, and K
+    depends on the choice of the reference. `draws` (B, k) contain a number, where larger is better.
+    The reference's own K is nan. Source: Sage-Bionetworks/challengescoring, ``computeBayesFactor``.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def challengescoring_factors(draws: NDArray[np.float64], reference: int) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class RobustLeader:
-    """The winner under a rule: the leader, or the model with the best partial AUC in a tie.
+    """The winner under a rule: the leader or, in a tie, the model with the best partial AUC.
 
     `tied` lists the best model and every model that it does not robustly beat.
     """
@@ -266,7 +266,7 @@ def percentile_ends(
 ) -> tuple[float, float]:
     """Return both ends of the percentile interval of draws (B,).
 
-    They are nan if no draw is defined, or if the interval excludes the estimate.
+    Both ends are nan if no draw is defined, or if the interval excludes the estimate.
     """
     defined = draws[~np.isnan(draws)]
     if not defined.size:
@@ -280,9 +280,9 @@ class AgainstReader:
     """Comparison of a model with a reader at the reader's sensitivity, on the reader's cases.
 
     `cut` is the smallest score that the model calls positive, and `sensitivity` is the model's
-    sensitivity there, which is at least the reader's. `only_model_right` and `only_reader_right`
-    are the numbers of negatives that only the model or only the reader calls negative, and
-    `p_mcnemar` is the p-value of the exact two-sided test of these numbers.
+    sensitivity at this cut, which is at least the reader's sensitivity. `only_model_right` and
+    `only_reader_right` are the numbers of negatives that only the model or only the reader calls
+    negative, and `p_mcnemar` is the p-value of the exact two-sided test of these numbers.
     """
 
     cut: float
@@ -342,8 +342,8 @@ LADDER_SHOWN: Final = 10
 class Rung:
     """The score that is displayed to a team after an attempt on a locked test set.
 
-    `attempt` counts from 1; `k` is the Bayes factor over the best attempt so far, or nan for the
-    first attempt. `is_new` is whether the displayed score is that of this attempt.
+    `attempt` counts from 1. `k` is the Bayes factor over the best attempt so far, or nan for the
+    first attempt. `is_new` says whether the displayed score is that of this attempt.
     """
 
     attempt: int
@@ -360,9 +360,10 @@ def climb(
     Each attempt holds one number per resample, (B,), where larger is better. The displayed score is
     the mean of the first `LADDER_SHOWN` defined draws of the best attempt so far, never the number
     on the test set itself, so a team with many attempts learns little about the test set. An
-    attempt is new if its Bayes factor over the best attempt meets `rule` and its mean is larger.
-    Source: A. Blum, M. Hardt, ICML 2015; Sage-Bionetworks/challengescoring, ``BootLadderBoot``,
-    whose factor has no direction, which its second condition adds as here.
+    attempt is new if its Bayes factor over the best attempt satisfies `rule` and its mean is
+    larger. Source: A. Blum, M. Hardt, ICML 2015; Sage-Bionetworks/challengescoring,
+    ``BootLadderBoot``. The Bayes factor of the latter has no direction; as here, a second condition
+    adds the direction.
 
     Parameters
     ----------
@@ -396,12 +397,12 @@ def _list_rungs(attempts: Sequence[NDArray[np.float64]], rule: BayesRule) -> Ite
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassifierCases:
-    """The scores of k models for n cases, and facts about the cases.
+    """The scores of k models for n cases, and properties of the cases.
 
-    `label` (n,) contains 0 and 1. `scores` (k, n) are any numbers without nan, where larger is more
+    `label` (n,) contains 0 and 1. `scores` (k, n) are any numbers except nan, where larger is more
     positive. `n_filled` (k,) is the number of each model's scores that replace missing scores.
-    `recall` (n,) are a reader's decisions 0 and 1, or nan if unknown. Cases in the same one of
-    `clusters` are drawn together. `subgroups` are names with a value for each case, or "" if
+    `recall` (n,) are a reader's decisions 0 and 1, or nan if unknown. Cases in the same cluster
+    (`clusters`) are drawn together. `subgroups` are names with a value for each case, or "" if
     missing.
     """
 
@@ -433,7 +434,7 @@ class ClassifierRules:
     seed: int = SEED
 
     def draws_for(self, n_cases: int) -> int:
-        """Return the number of resamples for this number of cases."""
+        """Return the number of resamples for `n_cases` cases."""
         if self.n_draws is not None:
             return self.n_draws
         return N_DRAWS if n_cases <= MANY_CASES else N_DRAWS_OF_MANY
@@ -441,7 +442,7 @@ class ClassifierRules:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """A 95 % interval, or nan if there is none."""
+    """The two ends of a 95 % interval, or nan if there is no interval."""
 
     low: float
     high: float
@@ -483,7 +484,7 @@ class ClassifierScores:
 
 @dataclass(frozen=True, slots=True)
 class GroupModel:
-    """A model's AUC in a subgroup with DeLong's interval, and its recalls at the overall cut."""
+    """A model's AUC in a subgroup with DeLong's interval, and recalls at the overall threshold."""
 
     name: str
     auc: float
@@ -494,9 +495,9 @@ class GroupModel:
 
 @dataclass(frozen=True, slots=True)
 class Subgroup:
-    """The cases with one value in a column.
+    """The cases that have the same value in a column.
 
-    `is_small` is whether they are fewer than `SMALL_GROUP`.
+    `is_small` says whether there are fewer than `SMALL_GROUP` cases.
     """
 
     column: str
@@ -511,7 +512,7 @@ class Subgroup:
 class ClassifierResult:
     """All numbers of k models on the same cases.
 
-    `n_drawn` is the number of cases or clusters in a resample, `n_one_class` the number of
+    `n_drawn` is the number of cases or clusters in a resample. `n_one_class` is the number of
     resamples that lacked a class and were not used.
     """
 
@@ -589,7 +590,7 @@ def score_classifiers(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Drawn:
-    """Numbers in each resample: AUC, partial AUC and two per point, as `numbers` (B, k, m).
+    """Numbers in each resample, (B, k, m): AUC, partial AUC, and two per operating point.
 
     `reader` (B,) is the reader's specificity in each resample.
     """

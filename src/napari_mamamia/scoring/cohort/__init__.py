@@ -1,5 +1,5 @@
 """Numbers over many cases: groups, fairness, comparison, ranking, worst subgroups.
 
-`results` contains the records; `segmentation_cohort` and `response_cohort` compute all numbers of
-one model.
+`results` contains the result records; `segmentation_cohort` and `response_cohort` compute all
+numbers of one model.
 """

@@ -1,4 +1,4 @@
-"""Compare models on paired cases with t-tests and Wilcoxon signed-rank tests, corrected by Holm."""
+"""Compare models on paired cases by t-tests and Wilcoxon signed-rank tests, corrected by Holm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from napari_mamamia.scoring.statistics.performance import SegmentationScores
 METRICS_COMPARED: Final = ("dsc", "norm_hd")
 
 _ROUNDING: Final = 1e-12
-"""Range within which differences count as equal, so that no test is defined."""
+"""Range of differences that count as equal; if all differences are equal, no test is defined."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,15 +60,15 @@ def compare_models(
 def compare_with_baseline(
     models: Sequence[NamedScores], baseline: NamedScores, metrics: Sequence[str] = METRICS_COMPARED
 ) -> tuple[PairedComparison, ...]:
-    """Return the comparison of every model with the baseline, corrected by Holm.
+    """Return the comparison of every model with the baseline, with Holm's correction.
 
-    These comparisons are fewer than all pairs, so the correction is smaller.
+    There are fewer comparisons than with all pairs, so the correction is smaller.
     """
     return _compare_pairs([(model, baseline) for model in models], metrics)
 
 
 def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return p-values (m,) corrected for m tests; nan stays nan and is not counted.
+    """Return p-values (m,) corrected for m tests; nan is not counted and remains nan.
 
     Source: S. Holm, Scandinavian Journal of Statistics 6 (1979) 65.
 

@@ -1,4 +1,4 @@
-"""Disparities between groups: their records, permutation tests, and intervals."""
+"""Disparities between groups with permutation tests and intervals."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ from napari_mamamia.scoring.statistics.performance import SegmentationScores, ra
 from napari_mamamia.scoring.statistics.resampling import row_blocks
 
 MINIMUM_GROUP: Final = 5
-"""Default minimum size of groups in intervals, tests and sentences.
+"""Default minimum size of the groups that intervals, tests and sentences include.
 
 For example, the mean of three values from 0 to 1 has an uncertainty of 0.78 in both directions.
 """
@@ -50,7 +50,7 @@ SEED: Final = 42
 
 @dataclass(frozen=True, slots=True)
 class SmallGroup:
-    """A small group with `n` cases with a value, or with the class `of` if the number is a rate."""
+    """A small group; `n` counts its cases with a value or, for a rate, those of the class `of`."""
 
     variable: str
     group: str
@@ -59,7 +59,7 @@ class SmallGroup:
 
     @property
     def said(self) -> str:
-        """The number of cases, as part of a sentence."""
+        """The group's number of cases, as part of a sentence."""
         if self.of == "cases":
             return f"n = {self.n}"
         return f"{self.n} {self.of.removesuffix('s') if self.n == 1 else self.of}"
@@ -67,11 +67,11 @@ class SmallGroup:
 
 @dataclass(frozen=True, slots=True)
 class GapInterval:
-    """An interval at `level` from contrasts of groups; both ends are nan if it is undefined.
+    """The interval of a gap at `level`, from contrasts of groups; nan if it is undefined.
 
     `left_out` lists groups under the minimum size, which the interval does not cover. The groups in
-    `wide_because` have few cases and make it wide. `without` names the variables that the interval
-    of a mean does not cover.
+    `wide_because` have few cases and make the interval wide. `without` names the variables that the
+    interval of a mean does not cover.
     """
 
     low: float
@@ -141,7 +141,7 @@ class GroupUncertainty:
         return tuple(dict.fromkeys(disparity.variable for disparity in self.disparities))
 
     def by_name(self, prefix: str) -> dict[str, GapInterval]:
-        """Return the intervals by the name of the number (``PREFIXvariable`` for a variable)."""
+        """Return the intervals by the name of their number (``PREFIXvariable`` for a variable)."""
         by_variable = {
             f"{prefix}{variable}": interval
             for variable, interval in zip(self.variables, self.by_variable, strict=True)
@@ -161,7 +161,7 @@ class GroupUncertainty:
 
 
 def is_of_groups(name: str) -> bool:
-    """Return whether a resampled number contains gaps between groups and so is not smooth."""
+    """Return whether a resampled number includes gaps between groups, so it is not smooth."""
     return name.startswith(("fairness", "disparity", "ranking_score"))
 
 
@@ -170,7 +170,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Gap:
-    """A gap between the sufficiently large groups (`labels`), which is at most `highest`."""
+    """A gap, of at most `highest`, between the sufficiently large groups (`labels`)."""
 
     variable: str
     labels: tuple[str, ...]
@@ -181,7 +181,7 @@ class _Gap:
     of: str = "cases"
 
     def interval(self, ends: GapEnds, n: Array) -> GapInterval:
-        """Return the interval with these ends and the small groups that make it wide."""
+        """Return the interval with the ends `ends`, and the small groups that make it wide."""
         fewest = min(ends.pair, key=lambda place: n[place])
         wide = None
         if n[fewest] < WIDE_BELOW:
@@ -190,12 +190,12 @@ class _Gap:
         return GapInterval(min(ends.low, high), high, LEVEL, self.left_out, wide)
 
     def without_interval(self) -> GapInterval:
-        """Return an undefined interval, with the reason."""
+        """Return an undefined interval with the reason."""
         return GapInterval(_NAN, _NAN, left_out=self.left_out, reason=self.reason)
 
 
 def counted_groups(grouping: Grouping, minimum_group: int) -> Grouping:
-    """Return a grouping without small groups, whose cases then belong to no group."""
+    """Return a grouping without the small groups; their cases then belong to no group."""
     is_counted = np.append(grouping.sizes >= minimum_group, False)
     codes = np.where(is_counted[grouping.codes], grouping.codes, -1)
     return replace(grouping, codes=codes)
@@ -451,7 +451,7 @@ def _turn_round(interval: GapInterval, limit: float = np.inf) -> GapInterval:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rates:
-    """The rate in each group with enough cases of the class, as hits out of n."""
+    """The rate of each group that has enough cases of the class, as `hits` out of `n`."""
 
     gap: _Gap
     hits: Array
@@ -461,7 +461,7 @@ class _Rates:
     def of(
         cls, grouping: Grouping, predictions: ResponsePredictions, label: int, minimum_group: int
     ) -> "_Rates":
-        """Count the cases of one class that were predicted to respond, by group."""
+        """Count the cases of one class that were predicted to respond, in each group."""
         codes = np.where(predictions.label == label, grouping.codes, -1)
         in_class = codes >= 0
         sizes = np.bincount(codes[in_class], minlength=len(grouping.labels))
@@ -478,15 +478,15 @@ class _Rates:
 
     @property
     def counted(self) -> float:
-        """The gap between these groups."""
+        """The gap between the groups that have enough cases."""
         return float(np.ptp(self.hits / self.n))
 
     def ends(self, low: float = LEVEL) -> GapEnds:
-        """Return the ends of the interval, with the lower end at the level `low`."""
+        """Return the ends of the gap's interval, with the lower end at the level `low`."""
         return rate_gap_ends(self.hits, self.n, low)
 
     def estimate(self, measure: str, value: float) -> DisparityEstimate:
-        """Return the gap with its interval; under chance all groups have the same rate."""
+        """Return the gap with its interval; chance means that all groups have the same rate."""
         gap = self.gap
         if gap.reason:
             nothing = gap.without_interval()
@@ -557,7 +557,7 @@ Gaps = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class PermutationTest:
-    """One disparity with its p-value, and the disparities of random groups of the same sizes.
+    """One disparity with its p-value, compared with random groups of the same sizes.
 
     `p_value` is (1 + number of permutations that reach the disparity)/(1 + `n_permutations`), never
     0. It is nan, and `reason` explains why, if the disparity is undefined or there is only one
@@ -674,7 +674,7 @@ def _correct_tests(tests: Sequence[PermutationTest], joint: str) -> tuple[Permut
 def _sum_permuted(
     rows: NDArray[np.float64], starts: NDArray[np.intp], n_permutations: int, seed: int
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield sums over contiguous groups of rows (n, k) in random orders, in blocks (b, g, k).
+    """Yield sums over contiguous groups of randomly ordered rows (n, k), in blocks (b, g, k).
 
     Columns are processed one by one, because taking whole rows in random order takes four times as
     long.

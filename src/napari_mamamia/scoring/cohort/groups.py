@@ -1,4 +1,4 @@
-"""Groups of cases: definitions and rules of each profile, and strata that are only reported."""
+"""Groups of cases as each profile defines them, and strata that are reported but not scored."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ DIAMETER_CUTS_MM: Final = (20.0, 50.0)
 """Limits in mm between T1, T2 and T3. Source: AJCC Cancer Staging Manual, 8th edition, breast."""
 
 VOLUME_PERCENTILES: Final = (20.0, 80.0)
-"""Percentiles that separate small, moderate and large tumours.
+"""Percentiles of the volume that separate small, moderate and large tumours.
 
 Source: arXiv 2603.01250v2, figure of volumes.
 """
@@ -76,7 +76,7 @@ class MissingLabel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AgeGroup:
-    """Ages from `low` to `high` years; `has_low` and `has_high` are whether ends are included."""
+    """Ages from `low` to `high` years; `has_low` and `has_high` say whether ends are included."""
 
     label: str
     low: float
@@ -93,14 +93,15 @@ class AgeGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupRules:
-    """The definitions of a profile that concern the cohort, not an individual case.
+    """A profile's definitions that concern the cohort, not an individual case.
 
     `profile` is the name of the `Profile` to which these rules belong. `peri_is` and
-    `missing_menopause_is` name the group of such cases, or are None to leave these cases
-    unassigned. `disparity_limit` is the limit at which the mean equalised-odds disparity is
-    clipped, or None for no limit. If `scores_constant` is true, constant response predictions are
-    scored like any others. Groups under `min_group_size` cases are flagged but never dropped.
-    `version` increases with each change of a number.
+    `missing_menopause_is` name the group of cases with a perimenopausal or missing status, or are
+    None to leave these cases unassigned. `disparity_limit` is the limit to which the mean
+    equalised-odds disparity is clipped, or None for no limit. If `scores_constant` is true,
+    constant response predictions are scored like any others. Groups with fewer than
+    `min_group_size` cases are flagged but never dropped. `version` increases with each change of a
+    number.
     """
 
     profile: str
@@ -124,7 +125,7 @@ class GroupRules:
         return next((group.label for group in self.age_groups if group.holds(age)), None)
 
     def menopause_group(self, status: MenopausalStatus | None) -> str | None:
-        """Return the group of a menopausal status (None: missing), or None if it has no group."""
+        """Return the group of a menopausal status (None if missing), or None for no group."""
         if status is None:
             return self.missing_menopause_is
         return self.peri_is if status is MenopausalStatus.PERI else status.value
@@ -259,7 +260,7 @@ class Grouping:
 
     @property
     def indicator(self) -> NDArray[np.float64]:
-        """1 where a case is in a group, otherwise 0; (n, g) float64."""
+        """Indicator array (n, g) float64: 1 if a case is in a group, otherwise 0."""
         members = self.codes[:, None] == np.arange(len(self.labels))
         return np.asarray(members, dtype=np.float64)
 
@@ -432,7 +433,7 @@ def group_by_diameter(case_ids: Sequence[str], diameters_mm: NDArray[np.float64]
 
 
 def group_by_tags(case_ids: Sequence[str], tags: Sequence[Sequence[str]]) -> tuple[Grouping, ...]:
-    """Return, for each tag, the cases with and without the tag, the most frequent tag first.
+    """Return, for each tag, the cases with and without the tag; the most frequent tag comes first.
 
     `tags` holds the tags of each case, in the order of `case_ids`. A tag that every case has forms
     no groups.

@@ -1,4 +1,4 @@
-"""Find the lowest ranking score to which unusable predictions can lead.
+"""Find the lowest ranking score that a model with unusable predictions could have.
 
 `lowest_numbers` explains the method and why it is exact; `complete_cases` returns the values that
 give the lowest score.
@@ -31,10 +31,10 @@ _ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layout:
-    """The positions of the sums from which the numbers for one column of values are computed.
+    """The positions of the sums from which the numbers of one metric (Dice or NormHD) are computed.
 
-    `groups` are the columns of each variable. `cells` (c, v) contains the group in each variable,
-    or -1 for none, of free cases that share all their groups. `as_scripts` (v,) marks variables
+    `groups` are the columns of each variable. `cells` (c, v) contains, for free cases that share
+    all their groups, the group in each variable, or -1 for none. `as_scripts` (v,) marks variables
     that an empty first group makes undefined.
     """
 
@@ -49,11 +49,11 @@ class _Layout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sums:
-    """Sums of one column of values over the cases, for b rows (one row per resample).
+    """Sums of one metric over the cases, for b rows (one row per resample).
 
     `total` (b,) and `group` (b, g) are sums of values with all free values at 0; `n` and `group_n`
     are the numbers of cases in these sums, of which `group_optional` might be left out. `free` (b,
-    c) is the most that the free cases of each cell can add in total.
+    c) is the largest total that the free cases of each cell can add.
     """
 
     total: NDArray[np.float64]
@@ -78,8 +78,8 @@ class _Sums:
 class LowestNumbers:
     """Function from sums over a model's counted cases to its lowest ranking score.
 
-    `parts` (n, k) are the contributions of the cases to the sums, in order. `cells` contains the
-    indices of free cases that share all their groups, for Dice and NormHD, in the order of the
+    `parts` (n, k) are the contributions of the cases to the sums, in order. `cells` contains, for
+    Dice and NormHD, the indices of free cases that share all their groups, in the order of the
     layouts.
     """
 
@@ -163,7 +163,7 @@ def _mean_defined(values: NDArray[np.float64]) -> float:
 
 
 def lowest_numbers(cases: CountedCases, groupings: Sequence[Grouping]) -> LowestNumbers:
-    """Return the function that computes the lowest numbers of a model from sums.
+    """Return the function that computes a model's lowest numbers from sums.
 
     Every number is a w mean(x) - sum of b_v times the gap of x over variable v, for x = Dice and
     for x = worst - NormHD, which are chosen independently. A gap is the largest difference of two
@@ -275,9 +275,9 @@ def _settle_optional(cases: CountedCases, kept: NDArray[np.bool_]) -> CountedCas
 def _fill_free(
     cases: CountedCases, groupings: Sequence[Grouping], weight: float
 ) -> tuple[CountedCases, float]:
-    """Return cases with the free values that minimise the ranking score, and the minimum score.
+    """Return the cases with the free values that minimise the ranking score, and this minimum.
 
-    The free cases of a cell become 0 together, unless this raises the lowest score.
+    The free cases of a cell are set to 0 together, unless this raises the lowest score.
     """
     lowest = lowest_numbers(cases, groupings)
     sums = lowest.parts.sum(axis=0, keepdims=True)

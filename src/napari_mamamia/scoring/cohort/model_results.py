@@ -176,7 +176,7 @@ def segmentation_result(
 
 
 def _bootstrap_distance(distances_mm: NDArray[np.float64], resampling: Resampling) -> Bootstrap:
-    """Resample the mean HD95 over the cases (n,) that have one."""
+    """Resample the mean HD95 over the cases (n,) that have an HD95."""
     parts = np.stack([distances_mm, np.ones_like(distances_mm)], axis=1)
     return bootstrap_sums(
         ("mean_hausdorff95_mm",),

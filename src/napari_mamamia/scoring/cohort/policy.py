@@ -1,9 +1,9 @@
-"""Value cases without a usable prediction, and find the lowest numbers for ranking.
+"""Assign values to cases without a usable prediction, so that ranking uses the lowest numbers.
 
 Every *free* case gets the value between worst and best that makes the ranking score lowest
 (`scoring.cohort.lowest.complete_cases`); performance and fairness are computed from the same
-values. Thus damaging, dropping or moving cases never raises a score, even under composites with
-fairness.
+values. Thus damaging, dropping or moving cases never raises a score, not even a composite score
+with fairness.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ WITHOUT_REFERENCE: Final = (ScoreStatus.REFERENCE_MISSING, ScoreStatus.REFERENCE
 
 @dataclass(frozen=True, slots=True)
 class UnusableCase:
-    """A case without a usable prediction, with the reason and the rule for its value."""
+    """A case without a usable prediction, with the reason and the rule that defines its value."""
 
     case_id: str
     reason: UnusableReason
@@ -53,11 +53,11 @@ class CountedCases:
     """All cases included in the score, sorted by id, with or without a usable prediction.
 
     `dsc` and `norm_hd` (n,) are the measured values, or nan if a case has no value. A case that is
-    free in either of them, (n,) bool, may have any value from 0 to 1, or from 0 to `worst_norm_hd`.
-    `optional` cases might also be left out of the means, because their reference is empty and the
-    profile leaves two empty masks undefined. `unusable` lists the cases without a usable
-    prediction, and `left_out` the unusable cases that do not count. `rejected` explains why the
-    submission has no ranked number, or is "".
+    marked as free for either of them, (n,) bool, may have any value from 0 to 1, or from 0 to
+    `worst_norm_hd`. `optional` cases might also be left out of the means, because their reference
+    is empty and the profile leaves two empty masks undefined. `unusable` lists the cases without a
+    usable prediction, and `left_out` the unusable cases that do not count. `rejected` explains why
+    the submission has no ranked number, or is "".
     """
 
     case_ids: tuple[str, ...]
@@ -78,7 +78,7 @@ class CountedCases:
 
     @property
     def has_free(self) -> bool:
-        """Whether a ranked number is a bound rather than a value."""
+        """Whether a ranked number is a bound, because some case has a free value."""
         return bool(self.free_dsc.any() or self.free_norm_hd.any())
 
     @property
@@ -190,17 +190,17 @@ SAID: Final = MappingProxyType(
         UnusableReason.NOT_SCORED: "not scored (time limit, or its process ended)",
     }
 )
-"""Phrase for each reason why a case has no usable prediction."""
+"""Phrase that describes each reason why a case has no usable prediction."""
 
 _WORTH: Final = MappingProxyType(
     {
         UnusableRule.LEAST_FAVOURABLE: (
-            "count as least favourable, which means that they get the values that minimise the "
-            "ranking score, and that performance and fairness are computed from these values"
+            "scored with the values that make the ranking score lowest; performance and fairness "
+            "use these values"
         ),
-        UnusableRule.WORST_SCORE: "count with the worst score",
-        UnusableRule.LEAVE_OUT: "are left out",
-        UnusableRule.REJECT: "reject the submission",
+        UnusableRule.WORST_SCORE: "scored with the worst values",
+        UnusableRule.LEAVE_OUT: "left out",
+        UnusableRule.REJECT: "the submission is rejected",
     }
 )
 
@@ -212,7 +212,7 @@ def not_for_ranking(cases: CountedCases) -> str:
 
 
 def counted_lines(cases: CountedCases) -> tuple[str, ...]:
-    """Return sentences on the cases without a usable prediction and their treatment."""
+    """Return sentences on the cases without a usable prediction and how they are counted."""
     if cases.rejected and not any(case.rule is UnusableRule.REJECT for case in cases.unusable):
         return (cases.rejected,)
     lines = []
@@ -222,7 +222,7 @@ def counted_lines(cases: CountedCases) -> tuple[str, ...]:
             listed = ", ".join(f"{n} {SAID[reason]}" for reason, n in reasons.items())
             n_of_rule = sum(reasons.values())
             lines.append(
-                f"{count_of(n_of_rule, 'case')} without a usable prediction ({listed}) "
+                f"{count_of(n_of_rule, 'case')} without a usable prediction ({listed}): "
                 f"{_WORTH[rule]}"
             )
     return (*lines, *((cases.rejected,) if cases.rejected else ()))

@@ -16,7 +16,7 @@ DEFAULT_WEIGHT: Final = 0.5
 """Default fairness weight. Source: arXiv 2603.01250v2, Eq. 1."""
 
 _ALIKE: Final = 10
-"""Number of decimals to which scores must agree to share a rank (they differ by rounding)."""
+"""Number of decimals to which scores must agree to share a rank, because of rounding errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ModelScore:
 
 
 class Composite(Protocol):
-    """A combination of performance and fairness into one score."""
+    """A way to combine performance and fairness into one score."""
 
     name: ClassVar[str]
 
@@ -70,7 +70,7 @@ def ranking_score(performance: Any, fairness: Any, weight: float = DEFAULT_WEIGH
 
 @dataclass(frozen=True, slots=True)
 class WeightedMean:
-    """The ranking score of the challenge."""
+    """The weighted mean of performance and fairness, which is the challenge's ranking score."""
 
     name: ClassVar[str] = "weighted mean"
 
@@ -84,7 +84,7 @@ class Evidence(StrEnum):
 
     PERFORMANCE = "performance"
     LOWER_BOUND = "lower_bound"
-    """The lower end of the performance's interval, which exceeds the threshold beyond chance."""
+    """The lower end of the performance's interval, so that the excess is not due to chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Gated:
     evidence: Evidence = Evidence.PERFORMANCE
 
     def is_open(self, model: ModelScore) -> bool:
-        """Return whether the model's fairness is included; a nan excludes it."""
+        """Return whether the model's fairness counts, which is false if its evidence is nan."""
         by_interval = self.evidence is Evidence.LOWER_BOUND
         return (model.performance_low if by_interval else model.performance) > self.threshold
 
@@ -186,7 +186,7 @@ def sweep_weights(
 ) -> Sweep:
     """Return the ranks of models for fairness weights from 0 to 1 in equal steps.
 
-    Without a `composite` the challenge's weighted mean is used. An undefined score has rank nan.
+    Without a `composite`, the challenge's weighted mean is used. An undefined score has rank nan.
     """
     if n_weights < 2:
         raise ValueError(f"expected at least 2 weights for a sweep, but found {n_weights}")
@@ -230,7 +230,7 @@ class CompositeChoice:
     Parameters
     ----------
     names
-        The variants, of which the weighted mean is the ranking score itself.
+        Names of the variants; the weighted mean is the ranking score itself.
     gate
         Performance, from 0 to 1, above which fairness counts; by default, the baseline's interval
         is used.
@@ -276,7 +276,7 @@ class ScoredModel:
 
 @dataclass(frozen=True, slots=True)
 class CompositeScore:
-    """A model's value of a variant for a fairness weight; a nan `value` has a `reason`."""
+    """A model's value under a variant of the ranking score; `reason` explains a nan."""
 
     name: str
     value: float

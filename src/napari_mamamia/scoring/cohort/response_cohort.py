@@ -39,11 +39,11 @@ from napari_mamamia.scoring.statistics.performance import ratio
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED, draw_cases, row_blocks
 
 TP, FN, FP, TN = range(4)
-"""Columns of the outcome counts."""
+"""Indices of the columns of the outcome counts."""
 
 _NAN: Final = float("nan")
 N_CLASSIFIERS: Final = 1000
-"""Default number of classifiers. Source: arXiv 2603.01250v2, significance of pCR predictions."""
+"""Default number of random classifiers. Source: arXiv 2603.01250v2, significance of predictions."""
 
 _SIMULATING: Final = "Simulating random classifiers"
 
@@ -84,7 +84,7 @@ class ResponsePredictions:
 
     @property
     def constant(self) -> str:
-        """A sentence if all predictions are equal, otherwise ""."""
+        """A sentence stating that all predictions are equal, or "" if they are not."""
         values = np.unique(self.predicted)
         if values.size != 1:
             return ""
@@ -116,7 +116,7 @@ def _check_column(name: str, column: NDArray[Any], case_ids: tuple[str, ...]) ->
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Recall of responders (TPR), of non-responders (TNR), and the difference between them."""
+    """Recall of responders (TPR), recall of non-responders (TNR), and their difference."""
 
     responders: float
     non_responders: float
@@ -127,7 +127,7 @@ class Recall:
 class GroupRates:
     """One group with the numbers of labelled cases and responders, and rates (nan if undefined).
 
-    `is_small` is whether the group has some cases, but fewer than the profile requires.
+    `is_small` says whether the group has some cases, but fewer than the profile requires.
     """
 
     label: str
@@ -140,9 +140,9 @@ class GroupRates:
 
 @dataclass(frozen=True, slots=True)
 class VariableOdds:
-    """The equalised-odds disparity over one variable: TPR disparity + FPR disparity, 0 (best) to 2.
+    """The equalised-odds disparity over one variable: TPR disparity + FPR disparity, from 0 to 2.
 
-    The value is nan, and `reason` explains why, if either disparity is undefined.
+    0 is best. The value is nan, and `reason` explains why, if either disparity is undefined.
     """
 
     variable: str
@@ -156,7 +156,7 @@ class VariableOdds:
 
 @dataclass(frozen=True, slots=True)
 class EqualisedOdds:
-    """The mean disparity over the variables: unclipped, clipped to 1, and as fairness.
+    """The mean disparity over the variables: unclipped, clipped to 1, and converted to fairness.
 
     `fairness` is 1 - `raw` or 1 - `clipped`, as the profile defines. It is nan, and `reason`
     explains why, if the disparity of a variable is nan.
@@ -177,23 +177,23 @@ def scored_labels(predictions: ResponsePredictions, rules: GroupRules) -> NDArra
 
 
 def outcomes(label: NDArray[np.float64], predicted: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (n, 4) with a 1 in the column TP, FN, FP or TN of each case with a known label."""
+    """Return an array (n, 4) with a 1 in the column TP, FN, FP or TN of each labelled case."""
     yes, no = label == 1, label == 0
     hit = predicted == 1
     return np.stack([yes & hit, yes & ~hit, no & hit, no & ~hit], axis=-1).astype(np.float64)
 
 
 def recalls(counts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return TPR and TNR from outcome counts (..., 4), nan where a class has no case."""
+    """Return TPR and TNR from outcome counts (..., 4), with nan where a class has no case."""
     tpr = ratio(counts[..., TP], counts[..., TP] + counts[..., FN])
     return tpr, ratio(counts[..., TN], counts[..., TN] + counts[..., FP])
 
 
 def balanced_accuracy(counts: NDArray[np.float64], rules: GroupRules) -> NDArray[np.float64]:
-    """Return (TPR + TNR)/2 of outcome counts (..., 4), 0 to 1; chance level is 0.5.
+    """Return the balanced accuracy (TPR + TNR)/2 of outcome counts (..., 4), from 0 to 1.
 
-    With only one class, the result is nan, or under `UndefinedRate.ZERO` the recall of that class,
-    as in the scripts. Source: arXiv 2603.01250v2, Task 2.
+    The chance level is 0.5. With only one class, the result is nan, or under `UndefinedRate.ZERO`
+    the recall of that class, as in the scripts. Source: arXiv 2603.01250v2, Task 2.
     """
     tpr, tnr = recalls(counts)
     if rules.undefined_rate is UndefinedRate.ZERO:
@@ -230,7 +230,7 @@ def _compute_rates(
 def group_rates(
     predictions: ResponsePredictions, grouping: Grouping, rules: GroupRules
 ) -> tuple[GroupRates, ...]:
-    """Return one row for each group over its cases with a known label, including empty groups."""
+    """Return the rates of each group, including empty groups, over the cases with a known label."""
     counts = grouping.indicator.T @ outcomes(predictions.label, predictions.predicted)
     tpr, fpr = _compute_rates(counts, rules, grouping.empty_groups)
     return tuple(
@@ -329,7 +329,7 @@ def discrimination(predictions: ResponsePredictions) -> Discrimination:
 def bootstrap_discrimination(
     predictions: ResponsePredictions, n_resamples: int = N_RESAMPLES, seed: int = SEED
 ) -> Bootstrap:
-    """Return the bootstrap of auc and average_precision over cases with a label and a score.
+    """Return the bootstrap of AUC and average precision over cases with a label and a score.
 
     Raises
     ------
@@ -370,7 +370,7 @@ class Significance(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChanceTest:
-    """A number, its one-sided p-value against random classifiers, and their 95th percentile.
+    """A number with its one-sided p-value against random classifiers.
 
     `p_value` is (1 + number of random classifiers that reach `value`)/(1 + `n_classifiers`), never
     0. `chance_high` is the 95th percentile of the random classifiers.
@@ -390,7 +390,7 @@ def balanced_accuracy_against_chance(
     n_classifiers: int = N_CLASSIFIERS,
     seed: int = SEED,
 ) -> ChanceTest:
-    """Test balanced accuracy against classifiers that predict response at `rate`.
+    """Test balanced accuracy against classifiers that predict response with probability `rate`.
 
     `label` and `predicted` are (n,) with 0 and 1. With only one class, the result is nan.
     """
@@ -454,7 +454,7 @@ def _test_against_chance(value: float, reached: NDArray[np.float64]) -> ChanceTe
 
 @dataclass(frozen=True, slots=True)
 class ResponseCohort:
-    """One response model's numbers under one profile.
+    """The numbers of one response model under one profile.
 
     `without_label` lists the cases with unknown pCR. `refused` explains why the challenge would
     reject the predictions, or is ""; rejected predictions have a balanced accuracy, fairness and

@@ -41,10 +41,10 @@ class Resampling:
 
 @dataclass(frozen=True, slots=True)
 class ClinicalTable:
-    """Summary of the clinical table with file name, readable and rejected rows, and matched cases.
+    """Summary of a clinical table: file name, readable and rejected rows, and matched cases.
 
-    `coverage` counts the rows with a value by field; `notes` list the assumptions that were made
-    while reading the table.
+    `coverage` counts the rows that have a value in each field; `notes` list the assumptions that
+    were made while reading the table.
     """
 
     name: str
@@ -56,7 +56,7 @@ class ClinicalTable:
 
     @property
     def coverage_text(self) -> str:
-        """One line with the number of rows that have a value in each field."""
+        """A line with the number of rows that have a value in each field."""
         return coverage_text(self.n_rows, self.coverage)
 
 
@@ -72,7 +72,7 @@ class Stratum:
 
     @property
     def variable(self) -> str:
-        """The variable of the groups."""
+        """The name of the variable that defines the groups."""
         return self.grouping.variable
 
     @property
@@ -114,7 +114,7 @@ class SegmentationResult:
 
     @property
     def counted(self) -> CountedCases:
-        """The cases that count; by default the cases of `scores`."""
+        """The cases that count; by default the scored cases."""
         return self.counting or every_case(self.scores)
 
     @property
@@ -184,7 +184,7 @@ class ModelScores:
 
     @property
     def defined_by(self) -> str:
-        """The definitions of the numbers of the cases and the cohort, for a heading."""
+        """The definitions of the numbers of the cases and the cohort, as text for a heading."""
         if self.metric_definition is None:
             return f"profile {self.profile}"
         values = self.metric_definition or "as given"
@@ -211,7 +211,7 @@ class RankedModel:
 
 
 def n_text(model: RankedModel) -> str:
-    """Return the number of cases behind a rank, and the number without a usable prediction.
+    """Return the number of cases that a rank is based on, and how many of them are unusable.
 
     Examples
     --------

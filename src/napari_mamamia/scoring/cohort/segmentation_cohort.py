@@ -38,7 +38,7 @@ class GroupScore:
     """One group with its cases, and the means and standard deviations of the defined values.
 
     `sd_dsc` and `sd_norm_hd` are standard deviations with n - 1, or nan for fewer than two cases.
-    `is_small` is whether the group has some cases, but fewer than the profile requires.
+    `is_small` says whether the group has some cases, but fewer than the profile requires.
     """
 
     label: str
@@ -66,7 +66,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class VariableFairness:
-    """Fairness over the groups of one variable, from 1 (best) downwards; nan with a `reason`."""
+    """Fairness over the groups of one variable, from 1 (best) downwards; `reason` explains nan."""
 
     variable: str
     value: float
@@ -79,7 +79,7 @@ class VariableFairness:
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """The mean fairness over the variables; nan with a `reason` if any variable's value is nan."""
+    """Mean fairness over the variables; nan with a `reason` if any variable's fairness is nan."""
 
     value: float
     variables: tuple[VariableFairness, ...]
@@ -91,8 +91,8 @@ def disparity(
 ) -> NDArray[np.float64]:
     """Return the largest minus the smallest group mean along the last axis.
 
-    A group without a value is nan and is left out. Under `EmptyGroups.AS_SCRIPTS`, nan in the first
-    group makes the result nan. Without any value, the result is nan.
+    A group without a value is nan and is left out. Under `EmptyGroups.AS_SCRIPTS`, a nan in the
+    first group makes the result nan. Without any value, the result is nan.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def explain_no_groups(case_ids: Sequence[str]) -> str:
 def variable_fairness(
     scores: SegmentationScores, grouping: Grouping, rules: GroupRules
 ) -> VariableFairness:
-    """Return the fairness over the groups of one variable, with the numbers behind it.
+    """Return the fairness over the groups of one variable, with the numbers that it is based on.
 
     The fairness is 1 - (DSC disparity + NormHD disparity)/2. Source: arXiv 2603.01250v2, Eq. 3. A
     variable with only one group has a disparity of 0.
@@ -152,7 +152,7 @@ def variable_fairness(
 def group_table(
     scores: SegmentationScores, grouping: Grouping, min_group_size: int = 0
 ) -> tuple[GroupScore, ...]:
-    """Return one row for each group of a grouping, including empty groups."""
+    """Return one row for each group, including empty groups."""
     indicator = grouping.indicator
     mean_dsc, sd_dsc = _compute_moments(scores.dsc, indicator)
     mean_norm_hd, sd_norm_hd = _compute_moments(scores.norm_hd, indicator)
@@ -172,7 +172,7 @@ def group_table(
 
 
 def spread(means: NDArray[np.float64], labels: Sequence[str], gap: float, better: Better) -> Spread:
-    """Return the spread of group means (g,) with the disparity `gap`; nan is left out.
+    """Return the spread of group means (g,) with the disparity `gap`; nan means are ignored.
 
     The worst group has the lowest mean under `Better.HIGHER`, otherwise the highest.
     """
@@ -246,7 +246,7 @@ def score_groups(
 
 @dataclass(frozen=True, slots=True)
 class CountedNumbers:
-    """The numbers by which a model is ranked, and `lowest` if they are bounds.
+    """The numbers by which a model is ranked; `lowest` is set if they are bounds.
 
     `bootstrap` resamples all these numbers, or is None if there is nothing to rank.
     """
@@ -290,7 +290,7 @@ def rank_counted(
 def _reject_numbers(measured: SegmentationCohort, reason: str) -> SegmentationCohort:
     """Return undefined numbers for a rejected submission.
 
-    Only the ranking score has the full reason, which names each case.
+    Only the ranking score states the full reason, which names each case.
     """
     nothing, why = float("nan"), "undefined, like the ranking score"
     of_variables = (

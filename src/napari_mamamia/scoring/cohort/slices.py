@@ -1,8 +1,8 @@
-"""Worst subgroups: combinations of up to 3 columns where a metric is worst, with p-values.
+"""Worst subgroups: combinations of up to 3 columns in which a metric is worst, with p-values.
 
-Every combination of groups with enough cases is a slice, and each is compared with all cases. The
-more slices are searched, the worse the worst slice is by chance alone. Therefore the p-values are
-corrected for the whole search by the worst slices of random cohorts.
+Every combination of groups with enough cases is a slice, and each slice is compared with all cases.
+The more slices are searched, the worse the worst slice is by chance alone. Therefore the p-values
+are corrected for the whole search by the worst slices of random cohorts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,8 +21,7 @@ from napari_mamamia.scoring.statistics.resampling import row_blocks
 
 MOST_COLUMNS: Final = 3
 MIN_SUPPORT: Final = 20
-"""Smallest number of cases in a slice (our choice); twice the size below which a group is flagged.
-"""
+"""Smallest number of cases in a slice (our choice): twice the limit for flagging a group."""
 N_PERMUTATIONS: Final = 1000
 SEED: Final = 42
 N_WORST: Final = 10
@@ -40,7 +39,7 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The cases that fulfil all `conditions`, pairs of variable and group.
+    """The cases that satisfy all `conditions`, which are pairs of a variable and a group.
 
     The `n` cases have the mean `mean`; `mean_elsewhere` is the mean of all other cases. `statistic`
     is the number of standard errors by which the mean is worse than that of all cases (above 0 is
@@ -56,13 +55,13 @@ class Slice:
 
     @property
     def name(self) -> str:
-        """The conditions as shown to a reader, such as ``age 41-50, breast_density c``."""
+        """The conditions as displayed, such as ``age 41-50, breast_density c``."""
         return ", ".join(f"{variable} {label}" for variable, label in self.conditions)
 
 
 @dataclass(frozen=True, slots=True)
 class SliceSearch:
-    """The search for one metric, and its worst slices, worst first.
+    """The result of the search for one metric, with the worst slices first.
 
     There are `n_slices` different slices of at least `min_support` cases among `n_cases` with a
     defined value, whose mean is `mean`. `reason` explains why there is no result, or is "".
@@ -80,7 +79,7 @@ class SliceSearch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Found:
-    """Slices as a sparse (slices, cases) matrix of ones, with the conditions of each."""
+    """Slices as a sparse (slices, cases) matrix of ones, with the conditions of each slice."""
 
     members: Any
     sizes: NDArray[np.float64]

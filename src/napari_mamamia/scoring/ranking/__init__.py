@@ -1,4 +1,4 @@
-"""Rank algorithms by case values, with several methods, stability of ranks, and ranks over sites.
+"""Ranking of algorithms by case values, with several methods, rank stability, and multiple sites.
 
 The package contains pure functions on arrays and records for the input (`table`), the ranks
 (`methods`, `signed_rank`), and the resampling of one or several tables (`ranking`).

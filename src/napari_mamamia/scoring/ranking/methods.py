@@ -1,4 +1,4 @@
-"""Compute scores and ranks from values, by each method and for many resamples at once."""
+"""Compute scores and ranks from case values by each method, for many resamples at once."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
@@ -17,12 +17,12 @@ from napari_mamamia.scoring.ranking.signed_rank import better_p_values, signific
 from napari_mamamia.scoring.ranking.table import Merits, RankSettings, comparable
 
 Weights: TypeAlias = NDArray[np.int64]
-"""Number of times that each of n cases counts in b resamples, (b, n)."""
+"""Number of times (b, n) that each of n cases counts in each of b resamples."""
 
 Composite: TypeAlias = Callable[[Weights], NDArray[np.float64]]
 """Function from case weights (b, n) to the challenge's score of each algorithm (b, m).
 
-Larger is better; an undefined score is nan.
+Larger scores are better; an undefined score is nan.
 """
 
 _Q05: Final = 0.05
@@ -31,7 +31,7 @@ _PLACES: Final = 1 << 20
 
 
 def rank_cases(merits: Merits, settings: RankSettings) -> NDArray[np.float64]:
-    """Return the rank of each algorithm in each case, (n, m); 1 is best.
+    """Return the rank of each algorithm in each case, (n, m); rank 1 is best.
 
     A missing value that counts as worst is ranked last; under ``worst-rank-challenger`` its rank is
     the largest rank of the case plus 1 (with average ties and k missing values, plus the mean of 1
@@ -58,16 +58,16 @@ def rank_cases(merits: Merits, settings: RankSettings) -> NDArray[np.float64]:
 def rank_scores(
     scores: NDArray[np.float64], ties: RankTies = RankTies.MIN, *, is_exact: bool = False
 ) -> NDArray[np.float64]:
-    """Return the ranks along the last axis, with 1 for the largest score; nan and -inf are last.
+    """Return the ranks along the last axis; the largest score has rank 1, nan and -inf are last.
 
     Parameters
     ----------
     scores
         Scores; larger is better.
     ties
-        The rank of equal scores.
+        Rule for the rank of equal scores.
     is_exact
-        Whether scores equal to 10 decimals may differ.
+        Whether scores that are equal to 10 decimals may have different ranks.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def rank_scores(
 
 
 class Scorer:
-    """Scores of a table's algorithms by any method, on its cases and on resamples."""
+    """Scores of a table's algorithms by any method, for its cases and for resamples."""
 
     def __init__(
         self, merits: Merits, settings: RankSettings, composite: Composite | None = None
@@ -116,7 +116,7 @@ class Scorer:
         return self._composite(weights)
 
     def as_shown(self, method: RankMethod, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return scores in their usual form: distances as positive numbers, mean ranks from 1."""
+        """Return scores in their usual form: distances are positive, and mean ranks start at 1."""
         sign = -1.0 if method in _RANK_METHODS else 1.0
         if method in (RankMethod.MEAN, RankMethod.MEDIAN, RankMethod.Q05):
             sign = self.merits.sign
@@ -124,7 +124,7 @@ class Scorer:
         return np.where(np.isinf(scores), np.nan, sign * scores + 0.0)
 
     def rank(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the ranks of scores (b, m) under the rules of the settings."""
+        """Return the ranks of scores (b, m) under the rules in the settings."""
         return rank_scores(scores, self.settings.ties, is_exact=self.settings.is_exact)
 
     def _average_cases(self, weights: Weights, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -179,7 +179,7 @@ def weighted_mean(
 def weighted_quantile(
     weights: Weights, values: NDArray[np.float64], share: float
 ) -> NDArray[np.float64]:
-    """Return the quantile of each column of values (n, m), which are repeated by their weights.
+    """Return the quantile of each column of values (n, m), with each value repeated by its weight.
 
     The quantiles of the resamples (b, m) are linear between order statistics (type 7, as in R and
     numpy).
@@ -217,7 +217,7 @@ def _find_order_statistic(ends: NDArray[np.int32], place: NDArray[np.int64]) -> 
 def _score_copied_ranks(
     method: RankMethod, ranks: NDArray[np.float64], weights: Weights, ties: RankTies
 ) -> NDArray[np.float64]:
-    """Return mean or median ranks as in challengeR 1.0.5, which ranks copies together.
+    """Return mean or median ranks as in challengeR 1.0.5, which ranks copies of a case together.
 
     For k copies, an algorithm that r - 1 others beat has rank k (r - 1) + 1 in each copy, so ranks
     exceed the number of algorithms, and the weight of a case is k squared.
@@ -237,7 +237,7 @@ def _score_copied_ranks(
 
 
 def methods_for(methods: Sequence[RankMethod], composite: Composite | None) -> list[RankMethod]:
-    """Return the usable methods; the composite comes last and needs `composite`."""
+    """Return the usable methods; the composite method needs `composite` and comes last."""
     if composite is not None and RankMethod.COMPOSITE in methods:
         return list(methods)
     plain: list[RankMethod] = [method for method in methods if method is not RankMethod.COMPOSITE]

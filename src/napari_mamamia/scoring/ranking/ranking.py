@@ -36,7 +36,7 @@ PARITY_REASON = (
     "k squared, and ranks exceed the number of algorithms), and test-then-rank tests each case "
     "once. Use this option only to reproduce figures of challengeR"
 )
-"""Reason why challengeR's resampling is available but is not the default."""
+"""Explanation why challengeR's resampling is available but is not the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ class CoveringIntervals:
 
 
 def stability_of(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> Stability:
-    """Return the stability of full ranks (m,), given the resampled ranks (B, m).
+    """Return the stability of the full ranks (m,), given the resampled ranks (B, m).
 
     Parameters
     ----------
     full
-        The full ranks, (m,).
+        The ranks (m,) from all cases.
     ranks
         Ranks in each resample, (B, m).
     """
@@ -105,7 +105,7 @@ def stability_of(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> Stabi
 
 
 def summarise_tau(tau: NDArray[np.float64]) -> TauSummary:
-    """Return quartiles of the defined values, and the number of undefined values."""
+    """Return the quartiles of the defined values of tau, and the number of undefined values."""
     defined = tau[~np.isnan(tau)]
     undefined = tau.size - defined.size
     if not defined.size:
@@ -120,7 +120,7 @@ def kendall_tau_b(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> NDAr
     Parameters
     ----------
     full
-        The full ranks, (m,).
+        The ranks (m,) from all cases.
     ranks
         Ranks in each resample, (B, m).
 
@@ -143,7 +143,7 @@ def kendall_tau_b(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> NDAr
 
 
 class PairMoments:
-    """An accumulator of the statistics for covering rank intervals of means, block by block.
+    """An accumulator, filled block by block, for covering rank intervals of means.
 
     The means of `values` (n, m), where larger is better, are ranked.
     """
@@ -210,7 +210,7 @@ def _pair_errors(values: NDArray[np.float64], weights: Weights) -> NDArray[np.fl
 
 
 def can_cover(merits: Merits) -> bool:
-    """Return whether covering intervals are possible: two or more cases, and no -inf."""
+    """Return whether covering intervals are possible, which need two cases and no value of -inf."""
     return len(merits.values) > 1 and not bool(np.isneginf(merits.values).any())
 
 
@@ -300,9 +300,8 @@ def check_draws(tables: Sequence[Sequence[str]], draws: NamedDraws) -> None:
         for name in row:
             if name not in all_cases:
                 raise ValueError(
-                    f"row {number} of the resamples names the case {name!r}, which is in no "
-                    "table; correct the name, or remove the header line, because this file must "
-                    "not have one"
+                    f"row {number} of the resamples names case {name!r}, which is not in any "
+                    "table; correct the name or, if this row is a header, remove it"
                 )
 
 
@@ -313,7 +312,7 @@ def weights_of(
     draws: NamedDraws | None = None,
     where: str = "",
 ) -> Iterator[NDArray[np.int64]]:
-    """Return the resamples of a table's kept cases as blocks of weights, if there are resamples.
+    """Return the resamples of a table's kept cases, if there are any, as blocks of weights.
 
     The errors are those of `named_weights`, and are raised during iteration.
 
@@ -371,10 +370,10 @@ class LeadChange:
 class TableRanking:
     """The ranking of one table.
 
-    `cases` are the cases that counted, `dropped` the cases that the rule left out, and `filled`
-    (m,) the numbers of values that the rule filled in. `case_ranks` (n, m) are the ranks in each
-    case. `significance` (m, m) is the p-value of "row better than column", corrected by Holm over
-    all ordered pairs, with nan on the diagonal.
+    `cases` are the cases that counted, `dropped` the cases that the rule for missing values left
+    out, and `filled` (m,) the numbers of values that this rule filled in. `case_ranks` (n, m) are
+    the ranks in each case. `significance` (m, m) is the p-value of "row better than column",
+    corrected by Holm over all ordered pairs, with nan on the diagonal.
     """
 
     table: RankingTable
@@ -468,7 +467,7 @@ def rank_tables(
 
 
 def nth_seed(seed: int, place: int) -> int:
-    """Return the seed of the n-th different set of cases; the first has `seed` itself."""
+    """Return the seed for the n-th different set of cases; the first set uses `seed` itself."""
     return int(np.random.SeedSequence([seed, place]).generate_state(1)[0]) if place else seed
 
 

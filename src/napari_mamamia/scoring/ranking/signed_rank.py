@@ -22,8 +22,8 @@ def better_p_values(merits: Merits, weights: NDArray[np.int64]) -> NDArray[np.fl
     `weights` (b, n) are the numbers of times that each case counts, where each copy is a separate
     case. Differences of 0 are dropped, and ties share mean ranks. The normal approximation has
     corrections for ties and continuity, as in R's wilcox.test(paired=TRUE, exact=FALSE). Without
-    any difference, p is 1; the diagonal is nan. A value of -inf, which is by rule worse than all
-    others, gives the largest difference.
+    any difference, p is 1; the diagonal is nan. A value of -inf, which by definition is worse than
+    all other values, gives the largest difference.
 
     Parameters
     ----------

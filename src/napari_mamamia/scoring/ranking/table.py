@@ -1,4 +1,4 @@
-"""The input of a ranking: a table of values by case and algorithm, and rules for ties and gaps."""
+"""The input of a ranking: values by case and algorithm, and rules for ties and missing values."""
 
 import math
 import re
@@ -44,12 +44,12 @@ class MissingRule:
 
     @classmethod
     def of_text(cls, text: str) -> "MissingRule":
-        """Return the rule that a string names.
+        """Return the rule with the name `text`.
 
         Raises
         ------
         ValueError
-            If the string names no rule.
+            If there is no rule with this name.
 
         Examples
         --------
@@ -75,7 +75,7 @@ class MissingRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankingTable:
-    """Values of n cases by m algorithms: `values` (n, m) float64, with nan for missing values.
+    """A table of values (n, m) float64 for n cases and m algorithms, with nan for missing values.
 
     `task`, `metric` and `site` are "" if there is only one. `given` (n, m) bool is true for values
     from the algorithm itself and false for values that a rule filled in before ranking. By default,
@@ -125,7 +125,7 @@ class RankingTable:
 
     @property
     def stand_ins(self) -> NDArray[np.bool_]:
-        """Return which values a rule filled in before ranking, (n, m)."""
+        """Return an array (n, m) that is true for values that a rule filled in before ranking."""
         there = ~np.isnan(self.values)
         return np.zeros_like(there) if self.given is None else there & ~self.given
 
@@ -137,7 +137,7 @@ class RankingTable:
 
     @property
     def name(self) -> str:
-        """Task, metric and site as far as known, such as "dsc at DUKE"; "" if all are unknown."""
+        """The known ones of task, metric and site, such as "dsc at DUKE"; "" if none is known."""
         before = " ".join(name for name in (self.task, self.metric) if name)
         return f"{before} at {self.site}".strip() if self.site else before
 
@@ -173,7 +173,7 @@ class RankSettings:
 class Merits:
     """A table prepared for ranking: no value is missing, and larger values are better.
 
-    `values` (n, m) are -inf for values that are by rule worse than all others. `kept` (n,) are the
+    `values` (n, m) are -inf for values that a rule makes worse than all others. `kept` (n,) are the
     indices of the cases in the table, and `filled` (m,) is the number of values that a rule filled
     in for each algorithm.
     """
@@ -186,7 +186,7 @@ class Merits:
 
     @property
     def compared(self) -> NDArray[np.float64]:
-        """Return the values for comparison, rounded unless `is_exact`."""
+        """Return the values to compare, rounded unless `is_exact`."""
         return comparable(self.values, self.is_exact)
 
 
@@ -202,7 +202,7 @@ def comparable(values: NDArray[np.float64], is_exact: bool) -> NDArray[np.float6
 
 
 def is_larger_better(metric: str) -> bool | None:
-    """Return whether larger values of a metric are better, by its name, or None if unknown.
+    """Infer from the name of a metric whether larger values are better; None if unknown.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Answers about several models: the leader, the certainty of the lead, and possible changes."""
+"""Sentences about compared models: the leader, how certain its lead is, what may change it."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ from napari_mamamia.scoring.report.text import Answer, number, p_said, range_tex
 def answer_comparison(
     comparison: ModelComparison, ranks: RankedModels | None
 ) -> tuple[Answer, ...]:
-    """Return the leading segmentation model, the certainty of its lead, and what could change it.
+    """Return the leading segmentation model, how certain its lead is, and what could change it.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _say_sweep(inputs: Sequence[ModelScore], weight: float) -> tuple[str, ...]:
 def answer_responses(
     ranking: ResponseRanking, results: Sequence[tuple[str, ResponseResult]]
 ) -> tuple[Answer, ...]:
-    """Return the leading response model, the certainty of its lead, and what could change it.
+    """Return the leading response model, how certain its lead is, and what could change it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The case table of a report with columns of numbers and strings, for up to 100,000 rows."""
+"""The case table of a report with columns of numbers and of strings, for up to 100,000 rows."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ class TableColumn:
 
     @property
     def is_printed(self) -> bool:
-        """Whether the column is printed; on the screen all columns are shown."""
+        """Whether the column is printed; on the screen, all columns are displayed."""
         return self.name in _PRINTED
 
     @property
@@ -73,7 +73,7 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseTable:
-    """All columns, and the initial row order, ascending by `sorted_by` with unknown values last."""
+    """All columns and the initial row order: ascending by `sorted_by`, with unknown values last."""
 
     columns: tuple[TableColumn, ...]
     n_rows: int

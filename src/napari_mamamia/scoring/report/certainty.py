@@ -1,4 +1,4 @@
-"""Words for the certainty of a first rank."""
+"""Descriptions of how certain a first rank is."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,14 +11,15 @@ _CERTAIN: Final = 0.95
 _LIKELY: Final = 0.75
 """Fraction of resamples above which a lead is called likely (our choice)."""
 FEWEST_CASES: Final = 5
-"""Smallest number of cases for a certain lead; winning all of 4 cases has p = 0.06 (sign test)."""
+"""Smallest number of cases for a certain lead; winning in all of 4 cases has p = 0.06."""
 
 
 def judge_certainty(lead: MethodRanking, n_cases: int) -> str:
-    """Return a word for the certainty of the first rank.
+    """Return a word that describes how certain the first rank is.
 
-    The lead is certain if the leader is first in 95 % of the resamples, and likely for 75 %. With
-    fewer than `FEWEST_CASES` cases, no lead is certain, because the resamples agree by chance.
+    The lead is certain if the leader is first in 95 % of the resamples, and likely if it is first
+    in 75 %. With fewer than `FEWEST_CASES` cases, no lead is certain, because the resamples agree
+    by chance.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def describe_stability(names: Sequence[str], lead: MethodRanking, n_draws: int) 
 
 
 def few_cases(n_cases: int) -> str:
-    """Return a sentence if there are too few cases for a conclusion, otherwise "".
+    """Return a sentence stating that there are too few cases for a conclusion, or "".
 
     Examples
     --------

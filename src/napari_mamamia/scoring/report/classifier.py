@@ -1,4 +1,4 @@
-"""The classifier page with models, operating points, comparisons, the reader and subgroups."""
+"""The report page of classifiers: models, operating points, comparisons, reader and subgroups."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ from napari_mamamia.scoring.report.text import (
 )
 
 _DRAWN = 7
-"""Number of curves in one figure, limited by the number of distinguishable colours."""
+"""Largest number of curves in one figure, limited by the number of distinguishable colours."""
 
 _POINTS = 400
 """Number of points of a drawn curve; more would not be visible."""
@@ -39,14 +39,14 @@ def classifier_page(
     source: str,
     cases: ClassifierCases,
 ) -> Page:
-    """Return the classifier page, with `notes` as warnings at the top.
+    """Return the report page of classifiers, with `notes` as warnings at the top.
 
     Parameters
     ----------
     result
         The numbers of the classifiers.
     notes
-        Warnings at the beginning.
+        Warnings at the top.
     unit
         "exam" or "case".
     source

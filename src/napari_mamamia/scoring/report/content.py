@@ -34,7 +34,7 @@ The other strata have only a table, because a clinical table can have dozens of 
 
 MOST_GROUPS_SEARCHED: Final = 10
 LEAST_SHARE_SEARCHED: Final = 0.5
-"""Smallest fraction of cases with a known value for a column to be searched (our choice).
+"""Smallest fraction of cases with a value that a column must have to be searched (our choice).
 
 Columns with a smaller fraction, or with more groups, are left out, because each further slice
 increases the corrected p-values of all other slices.
@@ -43,7 +43,7 @@ increases the corrected p-values of all other slices.
 
 MANY_CASES: Final = 20_000
 N_PERMUTATIONS_MANY: Final = 200
-"""Number of permutations of the search in a large cohort (our choice).
+"""Number of permutations for the search in a large cohort (our choice).
 
 Each permutation of a large cohort takes 20 ms or more.
 """
@@ -70,7 +70,7 @@ class ModelReport:
 
     `strata` have their codes in the order of ``scores.segmentation.scores``. `failures` are the
     failure kinds by case id; `pictures` are shown in this order, and `slices` contains the search
-    for the worst subgroups of each metric. `has_failure_kinds` is whether failure kinds were
+    for the worst subgroups of each metric. `has_failure_kinds` says whether failure kinds were
     determined, and `contrast_note` names the cases in which low contrast was not checked.
     """
 
@@ -130,7 +130,7 @@ class ReportContent:
 
     @property
     def defined_by(self) -> str:
-        """The definitions of the report's numbers as text for the head."""
+        """The text in the head of the report that names the definitions of its numbers."""
         words = dict.fromkeys(model.scores.defined_by for model in self.models)
         return "; ".join(words)
 
@@ -155,7 +155,7 @@ def _title_of(models: Sequence[ModelReport]) -> str:
 
 
 def is_featured(variable: str) -> bool:
-    """Return whether a stratum has a separate box plot and column, as readers' tags always have."""
+    """Return whether a stratum has its own box plot and column, which readers' tags always have."""
     return variable in FEATURED_STRATA or variable.startswith(TAG)
 
 

@@ -1,4 +1,4 @@
-"""Requests to draw figures in another process: a plotting function with its arguments."""
+"""Figures that another process can draw, described by a plotting function and its arguments."""
 
 import pickle
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def draw_now(drawing: Drawing) -> Drawn:
 
 
 def draw_here(drawing: Drawing) -> Drawn:
-    """Draw in this process.
+    """Draw a figure in this process.
 
     Matplotlib holds the interpreter lock for up to 0.3 s at a time, so another process should draw
     while a window is open.

@@ -1,4 +1,4 @@
-"""Figures of a report as matplotlib `Figure` objects without global state.
+"""Figures of a report, created as matplotlib `Figure` objects without global state.
 
 The colours are those of M. Okabe and K. Ito, "Color Universal Design" (2008), as in the window.
 """
@@ -50,7 +50,7 @@ class BoxGroup:
 
 @dataclass(frozen=True, slots=True)
 class ModelPoint:
-    """A model's performance and fairness, each with any interval."""
+    """A model's performance and fairness, with their intervals if there are any."""
 
     name: str
     performance: float
@@ -61,7 +61,7 @@ class ModelPoint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RocCurve:
-    """Points of a ROC curve from 0 to 1: the points of a model, or the single point of a reader."""
+    """Points of a ROC curve from 0 to 1: the curve of a model, or the single point of a reader."""
 
     name: str
     false_share: NDArray[np.float64]
@@ -219,7 +219,7 @@ def roc_curves(curves: Sequence[RocCurve], reader: RocCurve | None, above: float
 
 
 def volume_histogram(volumes_mm3: NDArray[np.float64]) -> "Figure":
-    """Return a histogram of tumour volumes on a log axis, with the 20th and 80th percentile.
+    """Return a histogram of tumour volumes on a log axis, with the 20th and 80th percentiles.
 
     Volumes of 0 and nan are left out.
     """
@@ -249,7 +249,7 @@ def volume_histogram(volumes_mm3: NDArray[np.float64]) -> "Figure":
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrocLine:
-    """A curve in a FROC figure, with false positives per case and sensitivity, or one marker."""
+    """A curve or a single marker in a FROC figure: false positives per case, and sensitivity."""
 
     label: str
     fp_per_case: NDArray[np.float64]
@@ -257,9 +257,9 @@ class FrocLine:
 
 
 def froc_figure(lines: Sequence[FrocLine], fp_label: str, ceiling: float = np.nan) -> "Figure":
-    """Return sensitivity against false positives per case, from 1/16 to 8 on a log axis.
+    """Return a plot of sensitivity against false positives per case, from 1/16 to 8 on a log axis.
 
-    A dotted line marks `ceiling`, if there is one.
+    A dotted line marks `ceiling`, if it is defined.
     """
     figure, axes = new_figure((5.0, 3.7))
     for index, line in enumerate(lines):
@@ -313,7 +313,7 @@ def png_of(figure: "Figure") -> bytes:
 
 
 def new_figure(size_inches: tuple[float, float]) -> "tuple[Figure, Axes]":
-    """Return an empty figure in the common style, with left and bottom axes and thin lines."""
+    """Return an empty figure in the common style: left and bottom axes, and thin lines."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size_inches, layout="constrained", facecolor="w")
@@ -343,9 +343,9 @@ def _add_legend(axes: "Axes", *, is_beside: bool = False) -> None:
 def _measure_arms(
     value: float, interval: Interval | GapInterval | None
 ) -> NDArray[np.float64] | None:
-    """Return an error bar's lengths below and above, or None if no interval contains the value.
+    """Return the lengths of an error bar below and above the value, or None without an interval.
 
-    A resampled number can lie outside its interval, and then gets no error bar.
+    A resampled number can lie outside its interval, and then also gets no error bar.
     """
     if interval is None or np.isnan([value, interval.low, interval.high]).any():
         return None

@@ -27,8 +27,8 @@ class CasePicture:
     """One slice of a case for the gallery.
 
     `image` (rows, columns) is float32 from 0 (black) to 1 (white), or None without images;
-    `reference` and `prediction` are bool of the same shape; `spacing_mm` is the spacing of rows and
-    columns. `plane` and `place` name the slice ("axial", "slice 31 of 80").
+    `reference` and `prediction` are bool arrays of the same shape; `spacing_mm` is the spacing of
+    rows and columns. `plane` and `place` name the slice ("axial", "slice 31 of 80").
     """
 
     case_id: str
@@ -100,7 +100,7 @@ def _find_worst_slice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_
 
 
 def cut_axis(occupied: NDArray[np.bool_], spacing_mm: float) -> slice:
-    """Return the range of an axis that covers the masks and the margin around them."""
+    """Return the range of indices on an axis that covers the masks and the margin around them."""
     places = np.flatnonzero(occupied)
     first, last = (places[0], places[-1]) if places.size else (len(occupied) // 2,) * 2
     room = MARGIN_MM / spacing_mm

@@ -23,7 +23,7 @@ Line: TypeAlias = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A drawn measurement with lines and text; an arrow's tip is the last point."""
+    """A drawn measurement with its lines and text; the last point of an arrow is its tip."""
 
     lines: tuple[Line, ...]
     text: str = ""
@@ -32,7 +32,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyPicture:
-    """A slice: `image` (rows, columns) from 0 to 1, bool `contour`, row and column size in mm."""
+    """A slice: `image` from 0 to 1, bool `contour`, and the size of rows and columns in mm."""
 
     image: NDArray[np.float32]
     contour: NDArray[np.bool_]

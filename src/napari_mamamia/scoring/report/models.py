@@ -135,7 +135,7 @@ def comparison_tables(
 
 
 def say_weights(sweep: Sweep, weight: float) -> str:
-    """Return the nearest fairness weights at which another model leads, or "".
+    """Return a sentence with the nearest fairness weights at which another model leads, or "".
 
     The weights are those of the sweep, by default hundredths.
     """

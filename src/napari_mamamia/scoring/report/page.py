@@ -1,4 +1,4 @@
-"""Self-contained HTML pages of tables and figures, without network access."""
+"""Self-contained HTML pages with tables and figures, which need no network."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.text import Answer, ReportTable, Way
 
 _LINE: Final = 90
-"""Number of characters of the title in the footer of each printed page."""
+"""Number of characters of the title that the footer of each printed page shows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PageSection:
-    """A section of a page with sentences (`says`), notes, tables, figures and folded tables.
+    """A section of a page with sentences (`says`), notes, tables, figures and collapsed tables.
 
     `pictures` of cases are shown side by side with captions, either small or large enough to read.
     """
@@ -40,7 +40,7 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
-    """A page with `facts` below its title, `warnings` before the sections, and final `failures`.
+    """A page with `facts` below its title, `warnings` before the sections, `failures` at the end.
 
     `summary` comes before everything else, and `ways` link to other pages. `created` and `software`
     are the time and the program of creation; "" means now and this software. If the page
@@ -88,7 +88,7 @@ def render_page(page: Page, draw: Draw = draw_here) -> str:
 
 
 def render_print(page: Page, draw: Draw = draw_here) -> str:
-    """Return the page as simple HTML with tables and pictures only, for Qt's text engine."""
+    """Return the page as simple HTML of tables and pictures only, for Qt's text engine."""
     sections = [
         _Section(
             section,

@@ -1,6 +1,6 @@
-"""Figures of a leaderboard for ranks and their stability, methods, pairs, cases and sites.
+"""Figures of a leaderboard: ranks and their stability, methods, pairs, cases and sites.
 
-Algorithms are rows, so that their names stay readable on a phone and with fifty of them.
+Algorithms are rows, so that fifty names fit and stay readable on a phone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ _MOST_NUMBERS: Final = 12
 def draw_stability(
     stem: str, names: Sequence[str], methods: Sequence[MethodRanking], n_draws: int
 ) -> Iterator[ReportFigure]:
-    """Yield the figures on the stability of ranks, whose names end with `stem`."""
+    """Yield the figures on the stability of ranks; their names end with `stem`."""
     lead = methods[0]
     order = np.argsort(lead.ranks, kind="stable")
     ordered = [names[index] for index in order.tolist()]
@@ -90,7 +90,7 @@ def rank_blobs(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
 ) -> "Figure":
-    """Return a figure of each algorithm's ranks, with blob areas as fractions of resamples.
+    """Return a figure of each algorithm's ranks; the area of a blob is the fraction of resamples.
 
     `shares` (m, m) has an algorithm per row and a rank per column, from 1. The cross is the median,
     and the bar covers 95 %; both are (m,).
@@ -126,7 +126,7 @@ def estimate_dots(names: Sequence[str], numbers: NDArray[np.float64], label: str
 
 
 def score_boxes(names: Sequence[str], quantiles: Sequence[Sequence[float]]) -> "Figure":
-    """Return a figure of box plots from the 2.5, 25, 50, 75 and 97.5 % quantiles."""
+    """Return a figure of box plots that show the 2.5, 25, 50, 75 and 97.5 % quantiles."""
     figure, axes = _make_rows_figure(names)
     keys = ("whislo", "q1", "med", "q3", "whishi")
     boxes = [dict(zip(keys, row, strict=True)) for row in quantiles]
@@ -140,14 +140,14 @@ def score_boxes(names: Sequence[str], quantiles: Sequence[Sequence[float]]) -> "
 
 
 def rank_podium(names: Sequence[str], shares: NDArray[np.float64]) -> "Figure":
-    """Return a figure of the shares of first, second and third ranks as stacked bars.
+    """Return a figure of the fractions of first, second and third ranks as stacked bars.
 
     Parameters
     ----------
     names
         Names of the m algorithms.
     shares
-        Share of resamples with each rank, (m, 3) or less.
+        Fraction of resamples with each rank, (m, 3) or fewer columns.
     """
     figure, axes = _make_rows_figure(names)
     start = np.zeros(len(names))
@@ -223,7 +223,7 @@ def rank_counts(names: Sequence[str], counts: NDArray[np.int64]) -> "Figure":
 def podium(
     names: Sequence[str], ranks: NDArray[np.float64], values: NDArray[np.float64], seed: int
 ) -> "Figure":
-    """Return a figure with each case as a line over the algorithms, ordered by rank.
+    """Return a figure in which each case is a line over the algorithms, ordered by rank.
 
     `ranks` and `values` are (n, m). Within a rank each algorithm has its own column; ties are
     broken at random by `seed`.
@@ -284,7 +284,7 @@ def site_heat_map(
 ) -> "Figure":
     """Return a heat map of each algorithm's mean at each site, with crosses for missing results.
 
-    `means` is (sites, algorithms), and dark colours are good.
+    `means` is (sites, algorithms); better values have darker colours.
     """
     shown = means.T if is_larger_better else -means.T
     figure, axes = _make_map_figure(names, len(sites))

@@ -1,4 +1,4 @@
-"""Write ``report.html``, a self-contained page without network access."""
+"""Write ``report.html``, a self-contained page that needs no network."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 REFERENCE_COLOUR: Final = "#56B4E9"
 PREDICTION_COLOUR: Final = "#E69F00"
-"""Colour of the prediction (orange of Okabe and Ito), as in the window."""
+"""Colour of the prediction (orange of Okabe and Ito), which is the same as in the window."""
 
 _INCHES: Final = 1.5
 _BAR_MM: Final = 10.0
@@ -93,7 +93,7 @@ def case_figure(picture: CasePicture) -> "Figure":
 def draw_outline(
     axes: "Axes", mask: NDArray[np.bool_], spacing_mm: tuple[float, float], colour: str
 ) -> None:
-    """Draw a line half-way between foreground and background voxels."""
+    """Draw an outline half-way between foreground and background voxels."""
     if not mask.any():
         return
     padded = np.pad(mask, 1).astype(np.float64)

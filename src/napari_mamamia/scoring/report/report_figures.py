@@ -36,7 +36,7 @@ class ReportFigure:
 
 
 def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
-    """Yield the figures of all models together: fairness against performance, weight sweep."""
+    """Yield the figures of all models together: fairness against performance, and weight sweep."""
     if not content.is_ranked:
         return
     points = [point for model in content.models if (point := _make_point(model))]
@@ -75,7 +75,7 @@ def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
 
 
 def figures_of_model(model: ModelReport) -> Iterator[ReportFigure]:
-    """Yield the figures of one model: box plots of Dice, volumes, reliability."""
+    """Yield the figures of one model: box plots of Dice, volumes, and reliability."""
     yield from _segmentation_figures(model)
     yield from _response_figures(model)
 

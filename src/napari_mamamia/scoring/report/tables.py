@@ -1,4 +1,4 @@
-"""Tables of a model in a report: numbers, cost, failures, groups, and sentences on disparities."""
+"""Tables of a model in a report: numbers, cost, failures, groups, and notes on disparities."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
@@ -78,7 +78,7 @@ INTERVAL_COLUMNS: Final = (
 ROWS_LISTED: Final = 100
 
 Named = tuple[str, str, float, str]
-"""Label, name of the interval, value, and a definition or the reason for a missing value."""
+"""A row's label, the name of its interval, its value, and a definition or reason for no value."""
 IDS_LISTED: Final = 40
 
 
@@ -122,17 +122,17 @@ def say_disparity(estimate: DisparityEstimate, minimum_group: int) -> tuple[str,
 
 
 def say_wide(small: SmallGroup) -> str:
-    """Return a phrase that names the group which makes an interval wide."""
+    """Return a phrase naming a group that makes an interval wide."""
     return f"wide because of group {small.group} ({small.said})"
 
 
 def interval_cell(interval: GapInterval) -> str:
-    """Return a table cell with both ends of an interval; `gap_notes` gives its notes."""
+    """Return a table cell with both ends of an interval; `gap_notes` returns the notes on it."""
     return range_text(interval.low, interval.high)
 
 
 def gap_notes(interval: GapInterval) -> tuple[str, ...]:
-    """Return the notes next to an interval on omitted groups and groups that make it wide."""
+    """Return notes on an interval: the omitted groups, and the groups that make it wide."""
     left_out, wide = interval.left_out, interval.wide_because
     texts = []
     if left_out:
@@ -177,7 +177,7 @@ def disparity_table(result: Result) -> ReportTable | None:
 
 
 def say_tests(tests: Sequence[PermutationTest]) -> tuple[str, ...]:
-    """Return a sentence on the computation and correction of the p-values, or ()."""
+    """Return sentences on how the p-values were computed and corrected, or () without tests."""
     defined = [test for test in tests if test.p_value == test.p_value]
     if not defined:
         return ()
@@ -332,7 +332,7 @@ def _name_distance(result: SegmentationResult) -> tuple[Named, ...]:
 
 
 def coverage_notes(result: SegmentationResult) -> tuple[str, ...]:
-    """Return a note if intervals of means have a low coverage with so many cases and failures."""
+    """Return a note if intervals of means have low coverage in a cohort like this one."""
     if not result.intervals:
         return ()
     return describe_coverage(result.counted.n, int(np.count_nonzero(result.counted.dsc == 0)))
@@ -398,7 +398,7 @@ def interval_notes(intervals: Sequence[Interval], uncertainty: GroupUncertainty)
 
 
 def interval_warnings(intervals: Sequence[Interval]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return a heading and the warnings of intervals, or () if there are none."""
+    """Return a heading with the warnings of the intervals, or () if there are none."""
     odd = tuple(
         f"{i.name.replace('_', ' ')}, {i.method.value}: {i.warning or i.reason}"
         for i in intervals
@@ -445,7 +445,7 @@ def cost_table(rows: Sequence[CaseScore]) -> ReportTable:
 
 
 def failure_table(model: ModelReport) -> ReportTable | None:
-    """Return a table with the number of cases of each failure kind, or None if not determined."""
+    """Return a table with the number of cases of each failure kind; None if kinds are unknown."""
     if not model.has_failure_kinds:
         return None
     n_cases = max(model.scores.n_cases, 1)

@@ -1,4 +1,4 @@
-"""Strings, numbers and table records of reports."""
+"""Conversion of numbers to text, and records for tables in reports."""
 
 from dataclasses import dataclass
 from math import isnan
@@ -34,7 +34,7 @@ class Column:
     """The heading of a column; numbers are right-aligned, and short `is_whole` cells do not wrap.
 
     `WHOLE_LETTERS` is the largest width of such a cell, for example a case id (our choice). A
-    longer id wraps, and the other ids stay on one line.
+    longer id wraps, and the other ids remain on one line.
     """
 
     label: str
@@ -45,7 +45,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The strings of a row; `is_small` greys the row, and `link` is the target of its name."""
+    """The cells of a row; `is_small` greys out the row, and `link` is the target of its name."""
 
     cells: tuple[str, ...]
     is_small: bool = False
@@ -65,7 +65,7 @@ class ReportTable:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A question, such as "How certain", and the sentences that answer it."""
+    """A question, such as "How certain", and sentences that answer it."""
 
     question: str
     sentences: tuple[str, ...]
@@ -80,7 +80,7 @@ class Way:
 
 
 def number(value: float, decimals: int = DECIMALS) -> str:
-    """Return a number in the form for reports, or "–" for nan.
+    """Return a number as text for reports, or "–" for nan.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def number(value: float, decimals: int = DECIMALS) -> str:
 
 
 def range_text(low: float, high: float, decimals: int = DECIMALS) -> str:
-    """Return both ends of an interval, or "–" without an interval.
+    """Return both ends of an interval as text, or "–" if there is no interval.
 
     Examples
     --------
@@ -156,9 +156,9 @@ STATUS_TEXTS: Final = {
     ScoreStatus.TIME_LIMIT: "over the time limit",
     ScoreStatus.WORKER_LOST: "worker lost",
 }
-"""The display text of each status."""
+"""The text that describes each status."""
 
 
 def name_status(row: CaseScore) -> str:
-    """Return the display text of a row's status; a scored mask may have no overlap at all."""
+    """Return the text that describes a row's status, including scored masks without any overlap."""
     return "no overlap" if row.is_disjoint else STATUS_TEXTS[row.status]

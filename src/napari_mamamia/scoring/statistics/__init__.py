@@ -1,1 +1,1 @@
-"""Statistical formulas: performance, AUC, calibration, bootstrap, intervals of gaps."""
+"""Statistical functions: performance, AUC, calibration, bootstrap, and intervals of gaps."""

@@ -11,12 +11,15 @@ from napari_mamamia.scoring.statistics.performance import ratio
 from napari_mamamia.scoring.statistics.resampling import count_in_rows
 
 _ROUNDING: Final = 1e-15
-"""Variance below which two models order the cases in the same way, except for rounding."""
+"""Variance of the difference below which two models order the cases in the same way.
+
+The remaining variance is due to rounding.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class AucInterval:
-    """An AUC with DeLong's standard error and the normal interval, clipped to 0 to 1."""
+    """An AUC with DeLong's standard error and the normal interval, clipped to the range 0 to 1."""
 
     auc: float
     standard_error: float
@@ -67,7 +70,7 @@ class RankedCases:
         return both[:, 1::2], both[:, ::2]
 
     def auc_without_each(self) -> NDArray[np.float64]:
-        """Return the AUCs that result if each case is left out in turn, (n,)."""
+        """Return the AUCs (n,) that result if each case is left out in turn."""
         ((yes,), (no,)) = self.counts()
         n_yes, n_no = yes.sum(), no.sum()
         below, above = np.cumsum(no) - no / 2, n_yes - np.cumsum(yes) + yes / 2
@@ -85,7 +88,7 @@ class RankedCases:
         return aucs
 
     def average_precision_without_each(self) -> NDArray[np.float64]:
-        """Return the average precisions that result if each case is left out in turn, (n,).
+        """Return the average precisions (n,) that result if each case is left out in turn.
 
         Thresholds above the case's score keep their precision. At this score and below, one case
         less is called positive, with one hit less if the case is a responder.
@@ -151,7 +154,7 @@ def average_precision_of_counts(
 def auc_interval(
     label: NDArray[np.float64], score: NDArray[np.float64], level: float = 0.95
 ) -> AucInterval:
-    """Return the AUC with DeLong's interval, or nan with fewer than two cases in a class.
+    """Return the AUC with DeLong's interval, which is nan if a class has fewer than two cases.
 
     Source: E. R. DeLong et al., Biometrics 44 (1988) 837.
     """

@@ -36,10 +36,10 @@ _ROWS: Final = 1 << 12
 _RESAMPLING: Final = "Resampling cases"
 
 _ROUNDING: Final = 1e-12
-"""Rounding tolerance of estimates and leave-one-out values.
+"""Rounding tolerance for estimates and leave-one-out values.
 
-An estimate this close to an end counts as inside its interval. Leave-one-out values that differ by
-less (root of the sum of squares) count as equal.
+An estimate that is this close to an end counts as inside its interval. Leave-one-out values that
+differ by less (root of the sum of squares) count as equal.
 """
 
 
@@ -56,7 +56,7 @@ class IntervalMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An interval of the number `name`; undefined ends are nan with a `reason`.
+    """An interval of the number `name`; undefined ends are nan and have a `reason`.
 
     The interval contains the estimate or is undefined, unless it is a range of resampled values.
     `n_resamples` values were used, and `n_undefined` further values were nan. `warning` describes
@@ -78,7 +78,7 @@ class Interval:
 def interval_named(
     intervals: Sequence[Interval], name: str, method: IntervalMethod = IntervalMethod.PERCENTILE
 ) -> Interval | None:
-    """Return the interval of a number by a method, or None if there is none."""
+    """Return the interval of a number by a method, or None if there is no such interval."""
     return next((i for i in intervals if i.name == name and i.method is method), None)
 
 
@@ -159,8 +159,8 @@ def bootstrap(
 ) -> Bootstrap:
     """Return the bootstrap of m numbers from blocks (b, m) of resampled values.
 
-    `estimates` (m,) are computed from all cases, and `leave_one_out` (n, m) with each case left
-    out.
+    `estimates` (m,) are computed from all cases, and `leave_one_out` (n, m) with each case left out
+    in turn.
     """
     blocks, n_drawn = [], 0
     for block in replicates:
@@ -218,7 +218,7 @@ def _weighted_sums(weights: NDArray[np.uint8], parts: NDArray[np.float64]) -> ND
 
 
 def keep_around(estimate: float, low: float, high: float) -> tuple[float, float]:
-    """Return both ends of an interval, or nan for an interval that excludes its estimate.
+    """Return both ends of an interval, or (nan, nan) if the interval excludes its estimate.
 
     Examples
     --------
@@ -257,7 +257,7 @@ def _find_ends(
 
 
 def _estimate_bias(estimate: float, replicates: NDArray[np.float64]) -> float:
-    """Return z0 from the fraction of resampled values below the estimate, with ties counted half.
+    """Return the bias z0 from the fraction of resampled values below the estimate; ties count half.
 
     Source: B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap (1993), Eq. 14.14.
     """

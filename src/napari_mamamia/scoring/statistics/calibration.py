@@ -12,7 +12,7 @@ N_BINS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """Cases with scores above `low` up to and including `high` (the first bin also includes `low`).
+    """Cases with scores above `low` and up to `high`; the first bin also includes `low`.
 
     `mean_score` is the mean predicted probability and `response_rate` the observed rate, both from
     0 to 1.
@@ -27,7 +27,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The Brier score, and the expected calibration error (ECE) with its bins, over n cases."""
+    """The Brier score, the expected calibration error (ECE) and its bins, over n cases."""
 
     brier: float
     ece: float

@@ -31,8 +31,8 @@ class GroupMoments:
     """Sizes, means and variances (n - 1), each (g,), of g groups with at least two cases.
 
     `used` is the variance for intervals: the group's variance, but at least the pooled variance. A
-    group that contains no failure by chance has both a good mean and a tiny variance.
-    docs/methods/intervals.md gives the coverage.
+    group that by chance contains no failure has both a good mean and a tiny variance.
+    docs/methods/intervals.md states the coverage.
     """
 
     n: Array
@@ -54,7 +54,7 @@ class GroupMoments:
 
 @dataclass(frozen=True, slots=True)
 class GapEnds:
-    """Both ends of the interval of a gap; `pair` holds the higher and lower group of `high`."""
+    """Both ends of a gap's interval; `pair` holds the two groups that determine the upper end."""
 
     low: float
     high: float
@@ -63,7 +63,7 @@ class GapEnds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GapColumns:
-    """The groups of one gap, with moments and each case's contribution to the errors of the means.
+    """The groups of one gap, with moments and each case's contribution to the standard errors.
 
     `apart` (n, g) is (value - group mean)/group size if a case is in the group, otherwise 0. The
     rows are the same cases in all gaps.
@@ -74,10 +74,11 @@ class GapColumns:
 
 
 def range_point(level: float, n_groups: int, freedom: Array) -> Array:
-    """Return q(level; groups, freedom)/sqrt 2 for freedoms from 1, with studentised range q.
+    """Return q/sqrt 2, where q is the quantile of the studentised range at `level`.
 
-    With two groups, this is Student's t at (1 + level)/2. The value is interpolated in 1/freedom,
-    with a relative error below 1e-5 from two degrees of freedom.
+    `freedom` are degrees of freedom, from 1. With two groups, the result is Student's t at (1 +
+    level)/2. The value is interpolated in 1/freedom, with a relative error below 1e-5 from two
+    degrees of freedom.
     """
     inverse = np.clip(1 / np.maximum(freedom, 1), 0, 1)
     points: Array = np.exp(_range_spline(level, n_groups)(inverse))
@@ -100,7 +101,7 @@ def range_by_chance(errors: Array) -> float:
 
 
 def beyond_chance(gap: float, by_chance: float) -> float:
-    """Return sqrt(max(0, gap^2 - by_chance^2)), the gap beyond the part that noise explains."""
+    """Return sqrt(max(0, gap^2 - by_chance^2)), the part of a gap that noise does not explain."""
     return float(np.sqrt(max(0.0, gap**2 - by_chance**2)))
 
 
@@ -186,7 +187,7 @@ def rate_gap_ends(hits: Array, n: Array, low: float = LEVEL, high: float = LEVEL
 
 
 def wilson_limits(hits: Array, n: Array, z: float) -> tuple[Array, Array]:
-    """Return Wilson's limits of rates hits/n at `z` standard errors.
+    """Return Wilson's limits of the rates hits/n at `z` standard errors.
 
     Source: E. B. Wilson, Journal of the American Statistical Association 22 (1927) 209.
     """

@@ -1,4 +1,4 @@
-"""How often bootstrap intervals of means contained the true value in simulated data sets."""
+"""How often bootstrap intervals of means contain the true value in simulated data sets."""
 
 from bisect import bisect_right
 from typing import Final
@@ -8,11 +8,11 @@ import numpy as np
 from napari_mamamia.core.names import count_of
 
 SUFFICIENT: Final = 0.93
-"""Coverage of a 95 % interval from which no note is given."""
+"""Coverage of a 95 % interval below which a note is given."""
 
 _SIZES: Final = (30, 60, 100, 200, 306, 574)
 _FAILURES: Final = (0, 1, 2, 5, 10)
-"""Smallest number of failures (Dice 0) of each column."""
+"""Smallest number of failures (cases with a Dice of 0) for each column."""
 _PERCENTILE: Final = (
     (0.670, 0.937, 0.964, 0.941, np.nan),
     (0.710, 0.921, 0.935, 0.965, 0.914),
@@ -21,10 +21,11 @@ _PERCENTILE: Final = (
     (0.718, 0.829, 0.933, 0.935, 0.937),
     (np.nan, np.nan, 0.873, 0.941, 0.937),
 )
-"""Lowest coverage of percentile intervals (row: number of cases), nan where it was not simulated.
+"""Lowest coverage of percentile intervals, or nan where it was not simulated.
 
-Source: `benchmarks/mean_coverage.py` and `benchmarks/unseen_coverage.py`, over six distributions
-and three numbers. Cells with more failures than the largest simulated share predicts are left out.
+Each row is a number of cases. Source: `benchmarks/mean_coverage.py` and
+`benchmarks/unseen_coverage.py`, over six distributions and three numbers. Entries with more
+failures than the largest simulated fraction predicts are left out.
 """
 _BCA: Final = (
     (0.725, 0.953, 0.961, 0.923, np.nan),
@@ -34,7 +35,7 @@ _BCA: Final = (
     (0.755, 0.868, 0.939, 0.938, 0.936),
     (np.nan, np.nan, 0.899, 0.939, 0.937),
 )
-"""Lowest coverage of BCa intervals, in the same form."""
+"""Lowest coverage of BCa intervals, in the same form as for percentile intervals."""
 
 
 def describe_coverage(n_cases: int, n_failures: int) -> tuple[str, ...]:

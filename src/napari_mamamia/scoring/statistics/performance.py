@@ -47,7 +47,7 @@ class SegmentationScores:
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """Means over the cases with a defined value, and (mean DSC + 1 - mean NormHD)/2.
+    """Means over the cases with a defined value, and performance (mean DSC + 1 - mean NormHD)/2.
 
     `n_dsc` and `n_norm_hd` are the numbers of cases in each mean, and `excluded` are the ids of the
     cases that lack either value. `reason` explains why `value` is nan, or is "".
@@ -100,7 +100,7 @@ def performance_of(mean_dsc: Any, mean_norm_hd: Any) -> Any:
 
 
 def ratio(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
-    """Return part / whole elementwise, with nan if the whole is 0."""
+    """Return part / whole for each element, or nan where the whole is 0."""
     shares = np.full(np.broadcast_shapes(part.shape, whole.shape), np.nan)
     np.divide(part, whole, out=shares, where=whole != 0)
     return shares

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 N_RESAMPLES: Final = 1000
 SEED: Final = 42
-"""Default seed; the default number of resamples follows. Source: arXiv 2603.01250v2, intervals."""
+"""Default seed of resamples. Source: arXiv 2603.01250v2, intervals."""
 
 _BLOCK: Final = 1 << 17
-"""Number of indices that are stored at a time (1 MB), which fit into the cache.
+"""Number of indices that are stored at a time (1 MB), so that they fit into the cache.
 
 Thus memory use does not grow with the number of resamples.
 """
@@ -46,7 +46,7 @@ def draw_cases(
 
 
 def count_in_rows(places: NDArray[np.int64], n_places: int) -> NDArray[np.int64]:
-    """Return the counts (b, m) of 0 to `n_places` - 1 in each row of `places` (b, n)."""
+    """Return the counts (b, m) of the numbers 0 to `n_places` - 1 in each row of `places`."""
     n_rows = len(places)
     if n_rows > 1:
         places = places + np.arange(n_rows)[:, None] * n_places

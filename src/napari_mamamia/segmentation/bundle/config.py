@@ -520,8 +520,8 @@ def _window_record(found: Mapping[str, Any]) -> Windows:
     padding = str(found.get("padding_mode", default.padding_mode))
     if not all(0 <= share < 1 for share in overlap) or not 1 <= batch <= 1024:
         raise ValueError(
-            "expected overlap to be from 0 to below 1 and sw_batch_size to be from 1 to 1024, "
-            f"but overlap is {overlap} and sw_batch_size is {batch}"
+            "expected overlap to be at least 0 and less than 1, and sw_batch_size to be from 1 to "
+            f"1024, but overlap is {overlap} and sw_batch_size is {batch}"
         )
     if mode not in ("constant", "gaussian"):
         raise ValueError(f"expected the mode to be constant or gaussian, but it is {mode!r}")

@@ -187,7 +187,7 @@ class BundleTransforms:
         shares = None
         names: list[str] = []
         for number, (name, transform) in enumerate(self.after):
-            report_progress(number, len(self.after) + 1, f"After the network: {name}")
+            report_progress(number, len(self.after) + 1, f"Postprocessing: {name}")
             if name == "AsDiscreted" and shares is None and keep_probability:
                 shares = self._compute_foreground(now, names)
             with said_by_monai(f"{self.config.where}: {name}"):

@@ -151,7 +151,7 @@ def parsed(text: str, where: str) -> dict[str, Any]:
         ) from error
     if not isinstance(content, dict):
         raise ModelError(
-            f"expected {where} to be a JSON object, but it is {type(content).__name__}; {_RESTORE}"
+            f"expected a JSON object in {where}, but found a {type(content).__name__}; {_RESTORE}"
         )
     return content
 

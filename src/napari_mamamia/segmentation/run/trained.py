@@ -110,7 +110,7 @@ class TrainedSegmenter:
             result = runner.predict(engine_input)
         labels = labels_on_case(result.labels, inputs, case.grid)
         mask = self._select_tumour(labels)
-        report_progress(970, 1000, "After the network")
+        report_progress(970, 1000, "Postprocessing")
         mask, changes = apply_steps(mask, case.grid, self.recipe.post, breast)
         if box is not None:
             mask = _cut_to_box(mask, box)

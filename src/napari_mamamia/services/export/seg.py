@@ -154,13 +154,17 @@ def _cut_mask(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray
         labels = mask.labels[target.first : target.last + 1]
         parts.append((labels, Grid(labels.shape, affine)))
         left[target.first : target.last + 1] = False
-    if left.any() or not mask.labels.any():
+    if not mask.labels.any():
+        raise CaseError(
+            f"expected the mask of {mask.name} to have foreground voxels, as DICOM SEG requires, "
+            "but it is empty: correct the mask, or export NIfTI"
+        )
+    if left.any():
         slices = ", ".join(map(str, np.flatnonzero(left)))
-        problem = f"has voxels on slices ({slices}) between the two breasts"
         raise CaseError(
             f"expected the mask of {mask.name} to have foreground voxels only on slices with an "
-            f"image, as DICOM SEG requires, but it {problem if left.any() else 'is empty'}: "
-            "correct the mask, or export NIfTI"
+            f"image, as DICOM SEG requires, but it has voxels on slices ({slices}) between the "
+            "two breasts: correct the mask, or export NIfTI"
         )
     return parts
 

@@ -195,7 +195,7 @@ def _image_notes(play: JournalPlay, case: Case) -> list[str]:
     then = play.sittings[-1].opened.phases
     if not then or then == now:
         return []
-    return ["the images differ from the images that were edited, so repeated strokes may differ"]
+    return ["the images are not the ones that were edited, so replayed strokes may differ"]
 
 
 def _stroke_notes(repeated: _Repeated) -> list[str]:
@@ -203,20 +203,19 @@ def _stroke_notes(repeated: _Repeated) -> list[str]:
     if repeated.n_of_other_rules:
         notes.append(
             tr_n(
-                "{n} stroke was settled by the rules of a different version of this program and "
-                "was not repeated; the mask is made from the record",
-                "{n} strokes were settled by the rules of a different version of this program and "
-                "were not repeated; the mask is made from the record",
+                "{n} stroke was made by a version of this program with different rules and could "
+                "not be replayed; its saved result was used instead",
+                "{n} strokes were made by a version of this program with different rules and "
+                "could not be replayed; their saved results were used instead",
                 repeated.n_of_other_rules,
             )
         )
     if repeated.n_learned:
         notes.append(
             tr_n(
-                "{n} stroke of the learned brush was not repeated; the mask is made from the "
-                "record",
-                "{n} strokes of the learned brush were not repeated; the mask is made from the "
-                "record",
+                "{n} learned-brush stroke could not be replayed; its saved result was used instead",
+                "{n} learned-brush strokes could not be replayed; their saved results were used "
+                "instead",
                 repeated.n_learned,
             )
         )

@@ -1,9 +1,9 @@
-"""The stamps of a brush along its path: the dose that each deposits, and the membership.
+"""The stamps that a brush makes along its path: the dose of each stamp, and the membership.
 
-Membership is float32 from 0 to 1, and a voxel belongs to the label from 0.5 on. A stamp deposits a
-dose D in every voxel of its sphere, which depends on distance and on similarity of the image. It
-moves membership towards 1 (add) or 0 (erase) by ``1 - exp(-D)``. Doses add up: ten tenths are one
-full dose.
+Membership is a float32 number from 0 to 1; a voxel with a membership of at least 0.5 belongs to the
+label. A stamp deposits a dose D in every voxel of its sphere. The dose depends on the distance from
+the centre and on how similar the image is. It moves the membership towards 1 (add) or 0 (erase) by
+``1 - exp(-D)``. Doses add up: ten doses of 0.1 have the effect of one dose of 1.
 """
 
 from collections.abc import Iterator
@@ -46,8 +46,8 @@ FARTHEST_MM: Final = (
 class Sample:
     """Median and scale of each feature around a point, in the signal's unit.
 
-    Both are empty if no voxel of the disc is inside the volume and finite; no tissue is then
-    similar to the sample.
+    Both are empty if the disc contains no finite voxel of the volume; no tissue is then similar to
+    the sample.
     """
 
     middle: tuple[float, ...]
@@ -79,7 +79,7 @@ def sample_at(centre: Voxel, brush: Brush, images: FeatureImages, spacing_mm: Sp
 def _read_disc(
     centre: Voxel, brush: Brush, images: FeatureImages, spacing_mm: Spacing
 ) -> NDArray[np.float32]:
-    """Return the features (feature, voxel) of the disc's voxels that are finite in all of them."""
+    """Return the features (feature, voxel) of the disc's voxels with only finite features."""
     normal = brush.plane_axis
     if brush.extent is Extent.VOLUME:
         normal = spacing_mm.index(max(spacing_mm))
@@ -187,16 +187,16 @@ def _index_within(box: Box, outer: Box) -> tuple[slice, ...]:
 
 
 class StrokePath:
-    """Convert pointer positions to stamps at equal distances along the path.
+    """The path of a stroke, which turns pointer positions into stamps at equal distances.
 
-    From the press on, there is a stamp at every eighth of a radius (in mm) along the path. Equal
-    paths give equal stamps, regardless of the number of reported pointer positions. Each stamp
-    deposits `PRESS_DOSE`, and each voxel keeps the largest dose of any stamp of the stroke. A
-    stroke therefore paints the same voxels as clicks along its path, and moving to and fro does not
-    increase leaks. A second press paints further.
+    There is a stamp where the pointer is pressed, and one at every eighth of a radius (in mm) along
+    the path. Equal paths give equal stamps, regardless of the number of reported pointer positions.
+    Each stamp deposits `PRESS_DOSE`, and each voxel keeps the largest dose of any stamp of the
+    stroke. A stroke therefore paints the same voxels as clicks along its path, and moving to and
+    fro does not increase leaks. A second press paints further.
 
-    The stamps of a smoothing brush are added up. Each deposits a twelfth of a press, so a straight
-    stroke smooths along its line as much as a press.
+    The doses of a smoothing brush are added up. Each stamp deposits a twelfth of a press, so a
+    straight stroke smooths along its line as much as a press.
 
     Parameters
     ----------
@@ -205,12 +205,13 @@ class StrokePath:
     spacing_mm
         The spacing of the case's array (z, y, x) in mm.
     images
-        The images from which a brush with `Sampling.LOCKED` is sampled at the press. Without
+        The images from which a brush with `Sampling.LOCKED` takes its sample at the press. Without
         images, its stamps have no sample.
 
     Source: docs/methods/previous_brush.md (``E0 ds / (1.5 r)``, used for smoothing). For painting,
     the sum of such doses along an edge (half-spaces of benchmarks/brush.py, a stroke of 21 mm, r =
-    10 mm) covered 0.82 of the tissue within 8 mm of the stroke, the largest dose 0.99.
+    10 mm) covered 0.82 of the tissue within 8 mm of the stroke, whereas the largest dose covered
+    0.99.
     """
 
     def __init__(
@@ -232,7 +233,7 @@ class StrokePath:
 
     @property
     def too_far(self) -> int:
-        """Number of ignored positions, which were a metre or more from the previous position."""
+        """Number of ignored positions, each a metre or more from the previous position."""
         return self._too_far
 
     @property
@@ -241,7 +242,7 @@ class StrokePath:
         return self._length_mm
 
     def press(self, point: Voxel) -> tuple[Stamp, ...]:
-        """Begin a new path and return the stamp of the press; empty if `point` is not finite."""
+        """Begin a new path; return the stamp at `point`, or no stamp if `point` is not finite."""
         self._since_stamp_mm = self._length_mm = 0.0
         self._last = self._sample = None
         self._too_far = 0
@@ -271,7 +272,7 @@ class StrokePath:
         return stamps
 
     def release(self) -> tuple[Stamp, ...]:
-        """Return the stamp at the last pointer position; empty if the last stamp is already there.
+        """Return the stamp at the last pointer position, or nothing if it already has a stamp.
 
         Without this stamp, a stroke would stop up to one step before its end. With a smoothing
         brush, its dose is the fraction of a step that the path has covered since the last stamp.
@@ -288,7 +289,7 @@ class StrokePath:
         return self._brush.sampling is Sampling.LOCKED and self._brush.tool is Tool.SMARTPAINT
 
     def _place_stamps(self, start: Voxel, stop: Voxel) -> Iterator[Stamp]:
-        """Yield the stamps of one straight segment; the remainder counts towards the next."""
+        """Yield the stamps of a straight segment; the remainder counts towards the next one."""
         piece_mm = dist(self._in_mm(start), self._in_mm(stop))
         self._length_mm += piece_mm
         walked = self._step_mm - self._since_stamp_mm
@@ -316,19 +317,19 @@ masks that start from 0.05, keep the leak limits with 1.65 (benchmarks/brush.py)
 """
 
 _AGREEMENT: Final = {1: 1.0, 2: 0.86, 3: 0.8}
-"""Factor on the tolerance, by the number of features compared.
+"""Factor by which the tolerance is multiplied, for each number of compared features.
 
-The mean square of several features scatters less than the square of one. With these factors a press
-includes the same share (0.97) of its own tissue for any number of features. Source: our measurement
-on even tissue with independent noise in each phase.
+The mean square of several features scatters less than the square of one feature. With these factors
+a press includes the same share (0.97) of its own tissue for any number of features. Source: our
+measurement on even tissue with independent noise in each phase.
 """
 
 _SHARED: Final = {POST_PRE: -sqrt(2), LATE_POST: sqrt(2)}
-"""Coefficient that removes the noise of "post" from a difference.
+"""Coefficient that removes the noise shared with "post" from a difference of phases.
 
-In units of noise, ``post - sqrt(2) (post - pre)`` is what "pre" adds to "post", and ``post +
-sqrt(2) (late - post)`` is what "late" adds. Both are independent of "post" where the phases have
-equal noise. Source: covariance of differences.
+In units of noise, ``post - sqrt(2) (post - pre)`` is the information that "pre" adds to "post", and
+``post + sqrt(2) (late - post)`` is the information that "late" adds. Both are independent of "post"
+if the phases have equal noise. Source: covariance of differences.
 """
 
 Floats = NDArray[np.float32]
@@ -416,7 +417,7 @@ def dose(
 def _measure_similarity(
     images: FeatureImages, sample: Sample, tolerance: float, box: Box
 ) -> Floats:
-    """Return the similarity rho of every voxel of the box."""
+    """Return the similarity rho between the sample and every voxel of the box."""
     n = len(images.channels)
     # This factor holds the 0.5 of the exponent and the mean over n features, so that squares are
     # only summed.
@@ -459,8 +460,9 @@ def deposit(membership: Floats, dose: Floats, action: Action) -> None:
 def smooth(membership: Floats, stamp: Stamp, brush: Brush, spacing_mm: Spacing, box: Box) -> None:
     """Blend `membership` in place with its Gaussian mean by ``1 - exp(-E fall)``.
 
-    The Gaussian has a standard deviation of 1 mm, in the plane alone for `Extent.PLANE`. Beyond the
-    box the nearest value is repeated. Source: docs/methods/previous_brush.md.
+    The Gaussian has a standard deviation of 1 mm and, for `Extent.PLANE`, is computed only within
+    the plane. Beyond the box, the nearest value is repeated. Source:
+    docs/methods/previous_brush.md.
     """
     sigmas = [SMOOTHING_MM / step for step in spacing_mm]
     if brush.extent is Extent.PLANE:

@@ -31,16 +31,16 @@ _WANTED: Final = {
 }
 
 _MOST_EXPONENT: Final = 40
-"""Exponent of 2 beyond which noise is scaled (also below its inverse); float32 holds 127."""
+"""Largest absolute power of 2 by which noise may be scaled; float32 can hold up to 127."""
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One feature: phase `plus`, minus phase `minus` unless it is None.
+    """One feature: the signal of phase `plus`, minus that of phase `minus` unless `minus` is None.
 
     `noise` is the standard deviation of the feature's noise, in the signal's unit times `scale`,
-    above 0. The feature is multiplied by `scale`, a power of 2, so that squares of very large or
-    very small values stay finite; `scale` is 1 for all others.
+    and above 0. The feature is multiplied by `scale`, a power of 2, so that squares of very large
+    or very small values remain finite; for ordinary values, `scale` is 1.
     """
 
     name: str
@@ -51,13 +51,13 @@ class Channel:
 
     @property
     def is_sound(self) -> bool:
-        """Whether the noise is a finite number above 0, with which values can be compared."""
+        """Whether the noise is finite and above 0, so that values can be compared with it."""
         return isfinite(self.noise) and self.noise > 0
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class FeatureImages:
-    """The features of one case.
+    """The features of one case that a brush compares.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class FeatureImages:
                 np.multiply(out, channel.scale, out=out, casting="same_kind")
 
     def choose(self, wanted: Features) -> "FeatureImages":
-        """Return the same measurements, limited to the features of `wanted`.
+        """Return the same measurements, limited to the features named in `wanted`.
 
         If the case has none of these features, all features are kept and `missing` states this,
         because a brush needs at least one feature.
@@ -194,7 +194,10 @@ def _choose_any(case: Case) -> Channel | None:
 
 
 def _has_values(plus: NDArray[Any], minus: NDArray[Any] | None) -> bool:
-    """Return whether a feature has a finite value as float32; it is read slice by slice."""
+    """Return whether the difference of two phases, or a single phase, has a finite float32 value.
+
+    The phases are read slice by slice.
+    """
     with np.errstate(all="ignore"):
         for number, plane in enumerate(plus):
             values = plane.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Noise of an image, from differences of voxels three apart."""
+"""Noise of an image, measured from the differences between voxels that are three voxels apart."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -20,9 +20,9 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Noise as one standard deviation in the signal's unit, which is above 0.
+    """The standard deviation of an image's noise in the signal's unit, which is above 0.
 
-    `found` is False if the noise could not be measured and a substitute value is used.
+    `found` is False if the noise could not be measured, so that a substitute value is used.
     """
 
     sigma: float
@@ -61,7 +61,7 @@ def noise_of(
 
 
 def _find_otsu_level(values: Floats, low: float, high: float) -> float:
-    """Return Otsu's level, which splits `values` into the two classes of most distant means."""
+    """Return Otsu's threshold, which maximises the variance between the two classes of `values`."""
     if not high > low:
         return low
     counts, edges = np.histogram(values, _BINS, (low, high))
@@ -75,9 +75,9 @@ def _find_otsu_level(values: Floats, low: float, high: float) -> float:
 
 
 def _in_plane(spacing_mm: tuple[float, float, float], shape: tuple[int, ...]) -> list[int]:
-    """Return the two axes of finest spacing; ties go to the later axes (those of a slice).
+    """Return the two axes with the finest spacing; of equal axes, the later ones (within a slice).
 
-    An axis of a single voxel has no pairs, so it comes last.
+    An axis with a single voxel has no pairs, so it comes last.
     """
     return sorted(range(3), key=lambda axis: (shape[axis] == 1, spacing_mm[axis], -axis))[:2]
 
@@ -99,9 +99,9 @@ def _sample_pairs(
 
 
 def _make_lattice(shape: tuple[int, ...], axis: int, offset: int, lag: int) -> tuple[slice, ...]:
-    """Return slices of about `_SAMPLES` voxels, evenly spread, at least `lag` from the end.
+    """Return slices that select about `_SAMPLES` evenly spread voxels, at least `lag` from the end.
 
-    The voxels at `offset` are the partners of those at 0.
+    The voxels selected with `offset` are the partners of those selected with an offset of 0.
     """
     extents = [n - lag if k == axis else n for k, n in enumerate(shape)]
     step = max(np.prod(extents, dtype=float) / _SAMPLES, 1.0) ** (1 / 3)

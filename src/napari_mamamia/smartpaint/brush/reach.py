@@ -23,13 +23,16 @@ THRESHOLD: Final = 0.5
 """Membership from which a voxel belongs to the label."""
 
 PRESS_DOSE: Final = 3.0
-"""Dose E0 in the middle of a press. Source: as above, A4."""
+"""Dose E0 in the middle of a press. Source: docs/methods/previous_brush.md."""
 
 _HARDNESS: Final = 0.5  # share of the radius with full dose; A4
 _TURNING_DOSE: Final = log((1 - 0.05) / (1 - THRESHOLD))  # from .05 to .5, and from .95 to .5
 _PAINTED_SHARE: Final = 1 - (1 - _HARDNESS) * _TURNING_DOSE / PRESS_DOSE
 SMOOTHING_MM: Final = 1.0
-"""Standard deviation of the smoothing brush's Gaussian. Source: as above, A4."""
+"""Standard deviation in mm of the smoothing brush's Gaussian.
+
+Source: docs/methods/previous_brush.md.
+"""
 _SMOOTHING_REACH: Final = 3.0  # the Gaussian is truncated at this many standard deviations
 
 
@@ -37,14 +40,14 @@ def painted_radius_mm(brush: Brush) -> float:
     """Return the radius in mm that `brush` paints, which is the circle of the cursor.
 
     A press on a uniform image changes a voxel's label where its dose ``E0 (1 - d / r) / (1 - h)``
-    is at least ``ln(.95 / .5)``: up to ``r (1 - (1 - h) ln(.95 / .5) / E0) = 0.893 r`` for a radius
-    r, h = 0.5, E0 = 3 and a start from 0.05 outside a mask (0.95 inside it, for an eraser). No
-    stamp deposits a dose farther out, so voxels outside the circle never change, however often a
-    stroke passes. The plain sphere and the smoothing brush use the same circle, so it does not
-    change with the tool.
+    is at least ``ln(.95 / .5)``. This is up to ``r (1 - (1 - h) ln(.95 / .5) / E0) = 0.893 r`` for
+    a radius r, h = 0.5, E0 = 3 and an initial membership of 0.05 outside a mask (0.95 inside it,
+    for an eraser). No stamp deposits a dose farther out, so voxels outside the circle never change,
+    regardless of how often a stroke passes. The plain sphere and the smoothing brush use the same
+    circle, so it does not change with the tool.
 
-    Source: derived from the dose form (docs/methods/previous_brush.md); a start from 0 gives
-    0.884 r.
+    Source: derived from the formula of the dose (docs/methods/previous_brush.md); an initial
+    membership of 0 would give 0.884 r.
 
     Examples
     --------
@@ -63,7 +66,7 @@ def voxel_under(point: Voxel) -> tuple[int, int, int]:
 def stamp_box(centre: Voxel, brush: Brush, spacing_mm: Spacing, shape: tuple[int, int, int]) -> Box:
     """Return the voxels that a stamp at `centre` may read and change; empty outside the volume.
 
-    The box contains the sphere of `painted_radius_mm` (its disc for `Extent.PLANE`) and the voxel
+    The box contains the sphere of `painted_radius_mm` (for `Extent.PLANE`, its disc) and the voxel
     under the centre, cropped to a volume of `shape`. The smoothing brush reads 3 mm more on each
     side.
     """
@@ -86,7 +89,7 @@ def stamp_box(centre: Voxel, brush: Brush, spacing_mm: Spacing, shape: tuple[int
 
 
 def fall_off(centre: Voxel, brush: Brush, spacing_mm: Spacing, box: Box) -> NDArray[np.float32]:
-    """Return the fraction of the dose by distance, from 0 to 1, for each voxel of the box.
+    """Return the fraction of the dose (0 to 1) that each voxel of the box gets by its distance.
 
     The fraction is 1 up to half the radius, then ``(1 - d / r) / (1 - h)`` with h = 0.5, and 0
     beyond `painted_radius_mm`. It is 1 everywhere for the plain sphere, and always 1 in the voxel
@@ -140,7 +143,7 @@ def suggested_radius_mm(
 def _squared_shares(
     centre: Voxel, brush: Brush, spacing_mm: Spacing, box: Box
 ) -> NDArray[np.float32]:
-    """Return (distance / radius) squared of every voxel of the box; within the plane for 2-D."""
+    """Return (distance / radius) squared of each voxel, within the plane for a 2-D brush."""
     along = []
     for axis in range(3):
         step = spacing_mm[axis] / brush.radius_mm

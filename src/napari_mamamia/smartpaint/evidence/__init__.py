@@ -1,1 +1,1 @@
-"""Strokes as lasting evidence: the marks of each voxel, and the limits and effect of a stroke."""
+"""Strokes as lasting evidence: the marks that they leave in voxels, their limits and effects."""

@@ -1,8 +1,8 @@
-"""Image evidence of each voxel: whether it looks like the lesion or like the surroundings.
+"""Image evidence of each voxel: whether it looks like the lesion or like its surroundings.
 
-Lesion and surroundings are sampled from the current mask and the strokes. Two descriptions are
-averaged, because each fails where the other works: a smoothed joint histogram (a rim-enhancing
-lesion with a dark centre has two peaks) and a normal distribution (for few voxels).
+Lesion and surroundings are sampled from the current mask and the strokes. Two models of their
+values are averaged, because each fails where the other works: a smoothed joint histogram (a
+rim-enhancing lesion with a dark centre has two peaks) and a normal distribution (for few voxels).
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from napari_mamamia.smartpaint.evidence.scene import Scene, find_near
 from napari_mamamia.smartpaint.grow.grow import log_odds, tissue_of
 
 MOST_EVIDENCE: Final = 4.0
-"""Limit of each of the two log odds, so that no voxel outweighs its neighbourhood."""
+"""Limit of the log odds of each model, so that no voxel outweighs its neighbourhood."""
 
 FEWEST_AROUND: Final = 10
 """Number of voxels in the surroundings below which the image gives no evidence."""
@@ -60,9 +60,10 @@ class Samples:
     inner_weights, outer_weights
         The weights, which are above 0 and smaller far from the stroke.
     inner_marks, outer_marks
-        The values of the voxels that strokes fix inside and outside; may be empty.
+        The values of the voxels that strokes fix inside and outside the lesion; may be empty.
     disc
-        The values at the centre of the stroke, for the side to which it adds voxels.
+        The values at the centre of the stroke, which are added to the sample of the lesion for an
+        adding stroke, and to that of the surroundings for an erasing stroke.
     """
 
     inner: Floats
@@ -88,7 +89,7 @@ class Bins:
 
     @classmethod
     def of(cls, features: Floats, noise: tuple[float, ...]) -> "Bins":
-        """Return bins that span nearly all values of `features` ``(feature, voxel)``, finite."""
+        """Return bins that span nearly all of the finite values `features` ``(feature, voxel)``."""
         n_features = len(noise)
         count = _BINS.get(n_features, _BINS[3])
         low, high = np.percentile(features, _RANGE, axis=1)
@@ -136,7 +137,7 @@ def make_bins(scene: Scene) -> Bins:
 
 
 def choose_lattice(scene: Scene) -> tuple[slice, slice, slice]:
-    """Return the voxels from which samples are taken, every second voxel in a large box."""
+    """Return slices that select the voxels to sample: every second voxel in a large box."""
     finest, longest, most = _LATTICE
     is_large = scene.mask.size > most
     steps = [
@@ -156,10 +157,10 @@ def take_samples(
     *,
     is_within: bool,
 ) -> Samples:
-    """Return values of the estimated lesion and of its surroundings.
+    """Return the values of the estimated lesion and of its surroundings.
 
-    `is_within` means that the stroke may be inside a large lesion that surrounds it; tissue beyond
-    the window then also counts as surroundings.
+    If `is_within` is true, the stroke may be inside a large lesion that surrounds it, so tissue
+    beyond the window also counts as surroundings.
     """
     spacing = [s * (step.step or 1) for s, step in zip(scene.spacing_mm, lattice, strict=True)]
     inside, away = mask[lattice], scene.away[lattice]
@@ -192,7 +193,7 @@ def take_samples(
 
 
 def take_values(features: Floats, where: Bools) -> Floats:
-    """Return ``features[:, where]`` in half the time.
+    """Return ``features[:, where]`` in half the time that numpy's indexing takes.
 
     `features` is ``(feature, z, y, x)``, `where` is ``(z, y, x)``.
     """
@@ -239,7 +240,7 @@ def _find_sides(inside: Bools, spacing_mm: Sequence[float]) -> tuple[Bools, Bool
 def weigh_image(
     features: Floats, samples: Samples, bins: Bins, noise: tuple[float, ...], *, is_adding: bool
 ) -> tuple[Floats, float]:
-    """Return the image evidence of each voxel, and the difference of lesion and surroundings.
+    """Return the image evidence of each voxel, and how much lesion and surroundings differ.
 
     Parameters
     ----------
@@ -297,7 +298,7 @@ def weigh_image(
 def _mix_distributions(
     bins: Bins, values: Floats, weights: Floats, marks: Floats, disc: Floats | None
 ) -> NDArray[np.float64]:
-    """Return the distribution of a side: 85 % its sample, the rest from marked voxels."""
+    """Return the distribution of one class: 85 % from its sample, 15 % from its marks."""
     marked = [
         bins.fill(sample, None) for sample in (marks, disc) if sample is not None and sample.size
     ]
@@ -308,5 +309,5 @@ def _mix_distributions(
 
 
 def _thin_values(values: Floats) -> Floats:
-    """Return at most about 20,000 values, evenly spaced: more would not improve the medians."""
+    """Return at most about 20,000 evenly spaced values; more would not improve the medians."""
     return values[:, :: max(values.shape[1] // _MOST_VALUES, 1)]

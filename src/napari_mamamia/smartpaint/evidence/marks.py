@@ -1,7 +1,7 @@
-"""Marks: one uint16 array for each label, with the evidence of a reader's strokes at each voxel.
+"""Marks: a uint16 array for each label that stores a reader's stroke evidence in each voxel.
 
 A voxel without evidence is 0, so memory is allocated only where something was painted, and the
-difference of two arrays shows the changes of a step. The bits of a mark:
+difference of two arrays shows the changes of a step. The bits of a mark are:
 
 - 0 to 7: pull, an int8; -100 to 100 stands for -1 (outside) to 1 (inside), 0 for no evidence.
 - 8 and 9: hold. With 1 the voxel is inside and with 2 outside, whatever the image shows; with 0
@@ -20,15 +20,16 @@ from numpy.typing import NDArray
 from napari_mamamia.core.edits import Action
 
 FULL_PULL: Final = 100
-"""Stored value of a pull of 1: hundredths are finer than any decision needs."""
+"""Stored value of a pull of 1; steps of a hundredth are finer than any decision needs."""
 
 MOST_COUNT: Final = 3
-"""Largest count of strokes without effect; from this count on, the whole circle is filled."""
+"""Largest count of strokes without effect; at this count, the next stroke fills its whole circle.
+"""
 
 MOST_SEEN: Final = 15
 
 ONE_SEEN: Final = np.uint16(1 << 12)
-"""Increment of a mark when one more stroke left its voxel unchanged, until `MOST_SEEN`."""
+"""Increment of a mark when a stroke leaves its voxel unchanged, up to `MOST_SEEN` strokes."""
 
 _HIGH_SHIFT: Final = 8
 _COUNT_SHIFT: Final = 10
@@ -55,7 +56,7 @@ class Marks:
 
 
 def unpack_marks(words: Words) -> Marks:
-    """Return the marks stored in an array of words as new arrays of the same shape."""
+    """Return the marks that an array of words stores, as new arrays of the same shape."""
     pull = words.astype(np.uint8).view(np.int8).astype(np.float32)
     pull /= np.float32(FULL_PULL)
     # Work on bytes from here on: a vector instruction handles twice as many of them.
@@ -69,7 +70,7 @@ def unpack_marks(words: Words) -> Marks:
 
 
 def pack_marks(marks: Marks) -> Words:
-    """Return marks as words; a pull is rounded to a hundredth, with halves to even."""
+    """Return marks as words; each pull is rounded to the nearest hundredth, ties to even."""
     pull = marks.pull * np.float32(FULL_PULL)
     np.rint(pull, out=pull)
     high = np.minimum(marks.seen, MOST_SEEN)

@@ -89,7 +89,7 @@ def grow_outlines(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kept:
-    """Cached results for the outlines of the last growth and for its first outlines."""
+    """Cached results of the last growth and of growth from its first outlines."""
 
     grid: Grid
     settings: GrowSettings
@@ -97,11 +97,14 @@ class _Kept:
 
 
 _KEPT: Final[WeakKeyDictionary[FeatureImages, _Kept]] = WeakKeyDictionary()
-"""Cache for each case's images, which avoids growing the region before the newest outline again."""
+"""Cached growth results for each case's images.
+
+The cache avoids growing the region before the newest outline a second time.
+"""
 
 
 class _Growth:
-    """Growth of sets of outlines of one lesion, with reuse of results for sets grown before.
+    """Growth from sets of outlines of one lesion, which reuses the results of earlier sets.
 
     A set is a tuple of outlines in the order in which they were drawn. Equal outlines are the same
     object (`recognise`), so sets are equal if all their outlines are equal.
@@ -126,7 +129,7 @@ class _Growth:
         )
 
     def keep(self, planes: Drawn) -> None:
-        """Cache the results for these outlines, and for them without the last ones."""
+        """Cache the results for these outlines, and for the same outlines without the last ones."""
         sets = {planes[: len(planes) - less] for less in range(_MOST_EARLIER + 1)}
         results = {key: value for key, value in self._found.items() if key[1] in sets}
         _KEPT[self._images] = _Kept(self._grid, self._settings, results)
@@ -180,19 +183,19 @@ class _Growth:
         return grown
 
     def _limit_blocks(self, planes: Drawn, most_voxels: int) -> int | None:
-        """Return the limit, or None if the box is smaller, so that the limit has no effect."""
+        """Return `most_voxels`, or None if the box is so small that the limit has no effect."""
         is_fine = self._read_start(planes).inside.size <= most_voxels
         return None if is_fine else most_voxels
 
     def _is_image_trusted(self, planes: Drawn) -> bool:
-        """Return whether growth by the image alone predicts each outline from the others.
+        """Return whether growth from the image alone predicts each outline from the other outlines.
 
         The image is trusted if little of its region is farther outside the omitted outline than the
         tolerance, and if it misses no more of the deep inside than the outlines' shape. Voxels
-        outside indicate a leak, which continues between outlines, so one outline with a leak is
-        enough to reject the image. The image is also rejected if its region is much larger than the
-        outlines' shape, or than the regions from all other outlines that predicted the omitted
-        outline.
+        outside the outline indicate a leak, which continues between outlines, so one outline with a
+        leak is enough to reject the image. The image is also rejected if its region is much larger
+        than the outlines' shape, or than the regions from all other outlines that predicted the
+        omitted outline.
         """
         key = ("trust", planes)
         if key not in self._found:
@@ -240,7 +243,7 @@ def _join_planes(outlines: Sequence[Outline]) -> list[Outline]:
 def _join_regions(
     start: Start, grid: Grid, regions: Sequence[Grown], notes: tuple[str, ...]
 ) -> Grown:
-    """Return the voxels in more than half of some regions, within the outlines' hard limits."""
+    """Return the voxels in more than half of the regions, within the outlines' hard limits."""
     votes = np.zeros(start.box.shape, np.uint8)
     for region in regions:
         votes += LabelMap(grid, region.box, region.mask.astype(np.uint8)).cut(start.box)
@@ -252,7 +255,7 @@ def _join_regions(
 def _compare_plane(
     grown: Grown, outline: Outline, grid: Grid, tolerance_mm: float
 ) -> tuple[float, float]:
-    """Return the parts of a region well outside an outline, and the parts that it misses inside."""
+    """Return the areas well outside and missing well inside an outline, as fractions."""
     start, stop = [0, 0, 0], list(grid.shape)
     start[outline.axis], stop[outline.axis] = outline.index, outline.index + 1
     box = Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))

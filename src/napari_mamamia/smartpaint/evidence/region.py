@@ -1,8 +1,8 @@
-"""A region of minimum energy from the image, outlines, marks and a mask.
+"""Find the region of minimum energy from the image, outlines, marks and a mask.
 
 In an outlined plane the depth is the signed distance to the outline (positive inside). Between two
 planes it is interpolated linearly; beyond the last plane it decreases with the distance. Planes
-across different axes are combined with weights of one over the distance from each.
+perpendicular to different axes are combined, each weighted by the inverse of its distance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from napari_mamamia.smartpaint.grow.grow import blocks, coarsening, refined
 from napari_mamamia.smartpaint.grow.start import Outline
 
 LEAST_APART: Final = 0.35
-"""Smallest fraction of two distributions that must not overlap for the image to be followed."""
+"""Smallest non-overlapping fraction of two distributions for which the image is used."""
 
 MOST_VOXELS: Final = 400_000
 """Number of voxels above which a region is computed on blocks of voxels."""
@@ -45,7 +45,7 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Belief:
-    """The evidence about a region except the image, as arrays ``(z, y, x)`` of the same shape.
+    """All evidence about a region except the image, as arrays ``(z, y, x)`` of the same shape.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def settle_region(
     The image evidence is computed three times from the current region and the prior; each time, 14
     optimisation steps towards minimum energy follow. Convergence is not tested, so identical input
     takes the same time and gives identical results. If there are more than `most_voxels`, the
-    computation uses blocks of voxels, and the membership is interpolated linearly to voxels.
+    region is computed on blocks of voxels, and the membership is interpolated linearly to voxels.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def _settle_energy(
     spacing_mm: Spacing,
     belief: Belief,
 ) -> tuple[Floats, float]:
-    """Return the membership of each voxel, 0 to 1, and how far the two sides differ."""
+    """Return the membership of each voxel (0 to 1), and how much region and surroundings differ."""
     weights = tuple(_weigh_edges(features, noise, spacing_mm, axis) for axis in range(3))
     lowest = belief.inside.astype(np.float32)
     highest = np.maximum(lowest, (~belief.outside).astype(np.float32))
@@ -156,7 +156,7 @@ def _settle_energy(
 def _take_samples(
     features: Floats, usable: Bools, spacing_mm: Spacing, belief: Belief, region: Bools
 ) -> Samples:
-    """Return values of the region and of its surroundings; certain voxels weigh most."""
+    """Return the values of the region and its surroundings; certain voxels weigh most."""
     inner = outer = np.zeros(region.shape, np.bool_)
     if region.all():
         inner = region
@@ -188,7 +188,8 @@ def _weigh_edges(
 ) -> Floats:
     """Return the cost of a surface between neighbours along `axis`, which is lower at image edges.
 
-    An edge is measured in units of the usual difference along that axis, at least twice the noise.
+    Differences between neighbours are measured in units of the usual difference along that axis,
+    which is at least twice the noise.
     """
     moved = features.swapaxes(1, axis + 1)
     total = np.zeros((moved.shape[1] - 1, *moved.shape[2:]), np.float32)
@@ -211,7 +212,7 @@ Planes = dict[int, dict[int, Bools]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """The shape of outlines at each voxel of a box, as float32 arrays.
+    """The shape defined by outlines, as float32 arrays with one value per voxel of a box.
 
     Parameters
     ----------
@@ -230,7 +231,7 @@ class Shape:
 
 
 def planes_in(outlines: Sequence[Outline], box: Box) -> Planes:
-    """Return the outlines by plane, cropped to a box; outlines of one plane are joined.
+    """Return the outlines by plane, cropped to a box; outlines in the same plane are joined.
 
     Planes outside the box are dropped.
     """
@@ -244,10 +245,11 @@ def planes_in(outlines: Sequence[Outline], box: Box) -> Planes:
 
 
 def interpolate_shape(planes: Planes, box_shape: Sequence[int], spacing_mm: Spacing) -> Shape:
-    """Return the shape between and beyond outlined planes; at least one outline must have a voxel.
+    """Return the shape between and beyond outlined planes.
 
-    Source: Raya and Udupa, IEEE Trans Med Imaging 9 (1990) 32 for the interpolation between
-    outlines. Extrapolation is our choice; see docs/methods/growth.md.
+    At least one outline must have a voxel. Source: Raya and Udupa, IEEE Trans Med Imaging 9 (1990)
+    32 for the interpolation between outlines. Extrapolation is our choice; see
+    docs/methods/growth.md.
     """
     depth, beyond, total = (np.zeros(tuple(box_shape), np.float32) for _ in range(3))
     nearest = np.full(tuple(box_shape), np.inf, np.float32)
@@ -282,7 +284,10 @@ def measure_depth(mask: Bools, spacing_mm: Sequence[float]) -> Floats:
 def _follow_axis(
     drawn: Mapping[int, Bools], axis: int, extent: int, spacing_mm: Spacing
 ) -> tuple[Floats, Floats, Floats]:
-    """Return, for each plane of an axis, the depth, mm to the nearest outline and mm beyond all."""
+    """Return the depth of each plane along an axis, and two distances in mm for each plane.
+
+    The distances are those to the nearest outline, and beyond the outermost outlines.
+    """
     in_plane = [step for a, step in enumerate(spacing_mm) if a != axis]
     keys = sorted(drawn)
     depths = {key: measure_depth(drawn[key], in_plane) for key in keys}
@@ -305,7 +310,7 @@ def _follow_axis(
 
 
 def _find_way(first: Bools, second: Bools) -> NDArray[np.float64]:
-    """Return the offset in voxels between outlines that share no voxel; 0 for others."""
+    """Return the offset in voxels between outlines that share no voxel, or 0 for other outlines."""
     if (first & second).any():
         return np.zeros(2)
     way: NDArray[np.float64] = np.argwhere(second).mean(axis=0) - np.argwhere(first).mean(axis=0)

@@ -51,9 +51,9 @@ def grow_again(
 
     Voxels that marks fix inside or outside are not changed, so erased voxels remain erased. The
     region does not enter other labels and has no fragments. It follows outlines within the contour
-    tolerance, and pulls and the current mask are priors of limited weight. If lesion and
-    surroundings look alike, the mask is not changed, and a note states this. A change of more than
-    1 % is also noted.
+    tolerance; pulls and the current mask are priors of limited weight. If lesion and surroundings
+    look alike, the mask is not changed, and a note states this. A change of more than 1 % is also
+    noted.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def grow_again(
     outlines
         The planes that the reader has outlined.
     edge_mm
-        How far the mask's edge may move; by default as far as growth reaches.
+        Largest distance in mm by which the mask's edge may move; by default the limit of growth.
 
     Raises
     ------

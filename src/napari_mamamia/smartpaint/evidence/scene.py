@@ -1,4 +1,4 @@
-"""A stroke's box as arrays: image, mask, marks, and each voxel's distance to the path in mm."""
+"""The box around a stroke as arrays: image, mask, marks, and distance to the path in mm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """The box of a stroke; arrays ``(z, y, x)`` have the same shape.
+    """The box around a stroke; its arrays ``(z, y, x)`` have the same shape.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ class Scene:
 
 
 def coarsen_scene(scene: Scene, most_voxels: int = PREVIEW_VOXELS) -> tuple[Scene, Factors]:
-    """Return a small scene with every second or third voxel, and the factors.
+    """Return a scene reduced to every second or third voxel, and the reduction factor of each axis.
 
-    The finest axis is coarsened first.
+    The finest axis is reduced first.
     """
     factors = [1, 1, 1]
     while np.prod([-(-n // f) for n, f in zip(scene.mask.shape, factors, strict=True)]) > (
@@ -104,7 +104,7 @@ def coarsen_scene(scene: Scene, most_voxels: int = PREVIEW_VOXELS) -> tuple[Scen
 
 
 def refine_mask(mask: Bools, factors: Factors, shape: tuple[int, ...]) -> Bools:
-    """Return a coarse mask on an array of `shape`, with each coarse voxel filling its block."""
+    """Return a coarse mask enlarged to `shape`, in which each coarse voxel fills its block."""
     for axis, factor in enumerate(factors):
         mask = mask.repeat(factor, axis) if factor > 1 else mask
     z, y, x = shape
@@ -112,7 +112,7 @@ def refine_mask(mask: Bools, factors: Factors, shape: tuple[int, ...]) -> Bools:
 
 
 def thin_path(path: Sequence[Voxel], spacing_mm: Spacing, radius_mm: float) -> list[Voxel]:
-    """Return the corners of a path, which are the points off the line between their neighbours.
+    """Return the corners of a path; points on the line between their neighbours are dropped.
 
     No dropped point lies farther than a twentieth of the radius from the remaining path.
     """
@@ -140,10 +140,10 @@ def thin_path(path: Sequence[Voxel], spacing_mm: Spacing, radius_mm: float) -> l
 
 
 def measure_distance(box: Box, path: Sequence[Voxel], spacing_mm: Spacing) -> Floats:
-    """Return the distance of each voxel of `box` to a path in mm, float32 of the box's shape.
+    """Return the distance in mm of each voxel of `box` from a path, float32 of the box's shape.
 
-    A path of one position is a point. The distance of a path in one plane is computed in that plane
-    once, for all slices.
+    A path with one position is a point. If a path lies in one plane, its distance within the plane
+    is computed once for all slices.
     """
     corners = np.array(path, np.float64).reshape(-1, 3) * np.array(spacing_mm)
     axes = [
@@ -234,10 +234,10 @@ def find_near(mask: Bools, spacing_mm: Sequence[float], *reaches_mm: float) -> l
 def _measure_rows(
     shape: tuple[int, ...], spacing_mm: tuple[float, ...], reach_mm: float
 ) -> NDArray[np.intp] | None:
-    """Return the number of voxels along x within reach at each offset of planes and rows.
+    """Return the number of voxels along x within reach, for each offset in planes and rows.
 
     The array is ``(planes, rows)``, with -1 for an offset without voxels. The result is None if an
-    offset is so near the limit that the transform may round either way.
+    offset is so near the limit that the distance transform may round either way.
     """
     counts = [
         min(int(reach_mm / step) + 1, n - 1) + 1 for n, step in zip(shape, spacing_mm, strict=True)
@@ -254,7 +254,7 @@ def _measure_rows(
 
 
 def _lay_rows(mask: Bools, widths: Sequence[NDArray[np.intp]]) -> list[Bools]:
-    """Return, for each reach, the union of a mask's rows, widened by the amount of each offset."""
+    """Return the union of a mask's rows for each reach, each row widened as its offset requires."""
     wide, rows = mask, [np.packbits(mask, axis=2)]
     for _ in range(max(int(of_reach.max()) for of_reach in widths)):
         before, wide = wide, wide.copy()

@@ -30,9 +30,10 @@ _INSIST: Final = (
     1.0,
 )  # radii that are held after 0, 1, 2, 3 strokes without effect
 _REPEATED: Final = 0.25
-"""Share of the requested voxels that earlier strokes asked for in vain: then a stroke repeats them.
+"""Fraction of requested voxels that earlier strokes requested in vain, from which a stroke repeats.
 
-With equal circles it does so up to about a third of a radius beside the last one.
+With circles of equal size, a stroke repeats the last one up to a distance of about a third of a
+radius.
 """
 # Core that a reader certainly means, however unsteady the hand: the greater of a share of the
 # radius, and of the radius minus so many mm.
@@ -41,7 +42,9 @@ _HEARD: Final = (
     0.6  # of the voxels asked for there: if fewer change, the image is wrong, and they are held
 )
 ALIKE: Final = 0.5
-"""Fraction of values below which lesion and surroundings differ too little to guide a stroke."""
+"""Non-overlapping fraction of lesion and surroundings below which the image does not guide a
+stroke.
+"""
 
 # A circle of at least this radius in mm is obeyed there if less than this share of it changes.
 # Source: docs/methods/brush.md, "Guarantees of a stroke".
@@ -144,7 +147,7 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
 
 
 def _estimate_mask(scene: Scene) -> Bools:
-    """Return the current mask with the voxels that the stroke certainly means."""
+    """Return the current mask, changed in the voxels that the stroke certainly requests."""
     sure = scene.away <= max(_SURE * scene.radius_mm, 1e-6)
     return (scene.mask | sure) if scene.is_adding else (scene.mask & ~sure)
 
@@ -161,11 +164,11 @@ def _estimate_coarsely(scene: Scene, n_rounds: int) -> Bools:
 
 
 def find_unheard(scene: Scene, mask: Bools, apart: float) -> Bools:
-    """Return the requested voxels if too few of them changed, or else no voxel.
+    """Return the requested voxels if too few of them changed, otherwise no voxel.
 
-    In that case image and reader disagree, and the reader has priority. Only the middle of a circle
-    is requested, unless the image does not distinguish lesion and surroundings; the stroke then
-    acts like a plain sphere.
+    If too few changed, image and reader disagree, and the reader has priority. Only the middle of a
+    circle is requested, unless the image does not distinguish lesion and surroundings; the stroke
+    then acts like a plain sphere.
     """
     least, share, unsteady_mm = _MEANT
     meant_mm = max(least * scene.radius_mm, share * scene.radius_mm - unsteady_mm)
@@ -188,7 +191,7 @@ def mark_stroke(scene: Scene, settled: Settled, words: marks.Words) -> marks.Wor
     """Return the marks after a stroke.
 
     The pull of a circle is full within half its radius and 0 at its edge; later strokes outweigh
-    earlier strokes. Voxels that changed are fixed. The count is increased for voxels that were
+    earlier strokes. Voxels that changed are fixed. The count increases in voxels that were
     requested without effect.
     """
     circle = (scene.away <= scene.radius_mm) & ~scene.closed
@@ -246,7 +249,7 @@ def _pull_circle(scene: Scene, part: Piece, pull: Floats) -> Floats:
 
 
 def hold_core(scene: Scene, core: Bools) -> NDArray[np.int8]:
-    """Return the voxels fixed during a stroke: its core, and marks not removed by its circle."""
+    """Return the voxels fixed in a stroke: its core, and marks that its circle keeps."""
     sign = 1 if scene.is_adding else -1
     hold = scene.marks.hold.copy()
     hold[(hold == -sign) & (scene.away <= scene.radius_mm)] = 0
@@ -255,7 +258,7 @@ def hold_core(scene: Scene, core: Bools) -> NDArray[np.int8]:
 
 
 def _widen_window(scene: Scene) -> Bools:
-    """Return the voxels that may change: the stroke's window, and around a whole lesion."""
+    """Return the voxels that may change: the stroke's window, and the margin of a whole lesion."""
     window = scene.window.copy()
     if scene.whole_mm is None:
         return window
@@ -283,7 +286,7 @@ def _widen_window(scene: Scene) -> Bools:
 def find_core(scene: Scene) -> Bools:
     """Return the voxels that the stroke fixes regardless of the image, at least the nearest voxel.
 
-    After each earlier stroke of the same sign without effect, the core is larger, up to the whole
+    Each earlier stroke of the same sign that had no effect enlarges the core, up to the whole
     circle.
     """
     core_mm, nearest_mm = min(_CORE[0], _CORE[1] * scene.radius_mm), scene.away.min() + 1e-6
@@ -310,7 +313,7 @@ def _make_energy(
     edges: tuple[Floats, Floats, Floats],
     memory: Floats,
 ) -> Energy:
-    """Return the energy without the image's evidence: marks, current mask, edges and limits.
+    """Return the energy without the image evidence: marks, current mask, edges and limits.
 
     The energy is stored in three rows of `memory`; the fourth row is scratch space.
     """
@@ -353,7 +356,7 @@ def _weigh_mask(scene: Scene, part: Piece, out: Floats) -> None:
 def _weigh_edges(scene: Scene, features: Floats, memory: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the cost of a surface between neighbours along each axis, which is lower at edges.
 
-    `features` are the contiguous features in a part of the scene. The costs are stored in the last
+    `features` is the contiguous part of the scene's features. The costs are stored in the last
     three rows of `memory`; the first row is scratch space.
     """
     spare, *rows = memory
@@ -407,7 +410,7 @@ def accept_changes(
 
 
 def find_holes(mask: Bools) -> Bools:
-    """Return the voxels that a mask encloses (6 neighbours, or 4 in a 2-D array).
+    """Return the voxels enclosed by a mask (6-connected, or 4-connected in a 2-D array).
 
     Voxels at the border of the array are not enclosed.
     """

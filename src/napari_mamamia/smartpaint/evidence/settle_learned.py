@@ -19,7 +19,7 @@ from napari_mamamia.smartpaint.learned.network import Network
 from napari_mamamia.smartpaint.learned.patch import Surroundings, make_patch, place_cube
 
 SAMPLED: Final = 1.9
-"""Distance around a press in radii that the network's input covers."""
+"""Distance around a press, in radii, that the network's input covers."""
 
 _WINDOW: Final = 1.5  # radii around a press within which the network changes the mask
 _MOST_PRESSES: Final = 24  # along a path; a longer path has them farther apart
@@ -54,7 +54,7 @@ def settle_learned(
 def _answer_press(
     scene: Scene, press: Voxel, network: Network, mask: Bools, may_change: Bools
 ) -> None:
-    """Change the mask around a press as the network proposes, in place."""
+    """Change the mask around a press in place, as the network proposes."""
     marks, radius = scene.marks, scene.radius_mm
     around = Surroundings(
         scene.features, scene.noise, mask, marks.pull, marks.hold, scene.spacing_mm
@@ -76,7 +76,7 @@ def _answer_press(
 
 
 def _list_presses(path: tuple[Voxel, ...], scene: Scene, most: int) -> list[Voxel]:
-    """Return the points of a path a radius apart, its ends included."""
+    """Return points of a path that are one radius apart, including both ends of the path."""
     corners = np.array(path)
     lengths = np.linalg.norm(np.diff(corners, axis=0) * scene.spacing_mm, axis=1)
     along = np.concatenate([[0.0], np.cumsum(lengths)])

@@ -4,10 +4,10 @@ A stroke is evidence that voxels are missing from the mask or should not belong 
 stroke, the mask changes to the region that all strokes, the image and the current mask support. A
 stroke has these guarantees, which tests check:
 
-* nothing changes farther than `WINDOW` from its path, unless it acts on the whole lesion;
-* adding never removes, erasing never adds;
-* a voxel erased inside a circle stays erased until an adding circle covers it;
-* the same labels, marks and stroke give the same bits.
+* No voxel farther than `WINDOW` from its path changes, unless the stroke acts on the whole lesion.
+* An adding stroke never removes voxels, and an erasing stroke never adds voxels.
+* A voxel erased inside a circle remains erased until an adding circle covers it.
+* The same labels, marks and stroke give bit-identical results.
 """
 
 from dataclasses import dataclass, replace
@@ -37,12 +37,10 @@ from napari_mamamia.smartpaint.evidence.settle_learned import SAMPLED, settle_le
 from napari_mamamia.smartpaint.learned.network import load_network
 
 VERSION: Final = 6
-"""Version of the rules, which increases with each change of the results; a journal records it."""
+"""Version of the rules, which increases whenever results change and is recorded in the journal."""
 
 WINDOW: Final = (1.6, 4.0)
-"""Distance from the path within which a stroke changes voxels, in radii and in mm; the larger
-counts.
-"""
+"""Distance from the path within which a stroke changes voxels: 1.6 radii plus 4 mm."""
 
 _SAMPLED_MM: Final = 9.0  # beyond the window, where surroundings are sampled
 _PREVIEWED: Final = 3  # presses of the learned brush along a path, in its preview
@@ -71,7 +69,7 @@ class StrokeWork:
     words
         The marks of the brush's label in the box before the stroke, uint16.
     locked
-        The labels over which the stroke must not paint.
+        The labels that the stroke must not overwrite.
     """
 
     images: FeatureImages
@@ -122,7 +120,7 @@ def prepare_stroke(
     path: tuple[Voxel, ...],
     locked: frozenset[int] = frozenset(),
 ) -> StrokeWork:
-    """Copy the input of a stroke from the whole `labels` and `words`.
+    """Copy the input of a stroke from the `labels` and `words` of the whole volume.
 
     This function must be called in the thread that edits; `settle_stroke` and `preview_stroke` can
     run in any thread. Positions that are not finite are ignored; the box of a stroke outside the
@@ -184,7 +182,7 @@ def preview_stroke(work: StrokeWork) -> Preview:
 
 
 def _is_learned(brush: Brush, scene: Scene) -> bool:
-    """Return whether the network settles a stroke; it never changes a whole lesion."""
+    """Return whether the network computes a stroke, which is never so for a whole lesion."""
     return brush.tool is Tool.LEARNED and scene.whole_mm is None
 
 
@@ -197,7 +195,7 @@ def _settle(work: StrokeWork, scene: Scene, most_presses: int | None = None) -> 
 
 
 def window_mm(brush: Brush) -> float:
-    """Return the distance from its path within which a stroke may change voxels, in mm.
+    """Return the distance in mm from the stroke's path within which voxels may change.
 
     Examples
     --------
@@ -238,7 +236,7 @@ def _make_scene(work: StrokeWork) -> Scene:
 
 
 def _goes_too_far(scene: Scene, settled: Settled) -> bool:
-    """Return whether a stroke for the whole lesion would change most of the untouched lesion."""
+    """Return whether a stroke for the whole lesion would change too much outside its circle."""
     changed = np.count_nonzero((settled.mask != scene.mask) & (scene.away > scene.radius_mm))
     return bool(changed > _MOST_CHANGE[scene.is_adding] * np.count_nonzero(scene.mask))
 

@@ -1,4 +1,4 @@
-"""Growth from a click: first the size of the clicked lesion is estimated, then its edge."""
+"""Growth from a click: the size of the clicked lesion is estimated first, then its edge."""
 
 from typing import Final
 
@@ -28,11 +28,12 @@ def grow_from_click(
 ) -> Grown:
     """Grow a clicked lesion.
 
-    Balls of 2 to 25 mm around the click are compared with the 4 mm around them. The lesion is taken
-    to be the smallest ball whose contrast (`_size_mm`) is at least 0.7 of the best. Voxels deeper
-    in it than the tolerance are the sample of the lesion, the shell 2.5 to 9 mm around it is the
-    sample of its surroundings. Only voxels within 1.5 mm of the click are certainly inside. The
-    region ends at 1.3 times `reach` times the radius of the ball.
+    Balls of 2 to 25 mm radius around the click are compared with the 4 mm around them. The lesion
+    is taken to be the smallest ball whose contrast (`_size_mm`) is at least 0.7 of the best. The
+    sample of the lesion consists of the voxels that are deeper in this ball than the tolerance, and
+    the sample of the surroundings is the shell 2.5 to 9 mm around it. Only voxels within 1.5 mm of
+    the click are certainly inside. The region ends at 1.3 times `reach` times the radius of the
+    ball.
 
     Raises
     ------
@@ -69,9 +70,10 @@ def _size_mm(sampled: Sampled, away: Floats, noise: tuple[float, ...], leading: 
     """Return the radius of the ball around a click with the highest contrast, 2 to 25 mm.
 
     Contrast is the root mean square over the features of the difference between the mean in the
-    ball and the mean in the 4 mm around it, in units of noise, minus twice its standard error by
-    noise. Balls darker than their surroundings in the subtraction (in the first feature, if there
-    is none) count only if no ball is brighter: the dark core of a lesion is not the lesion.
+    ball and the mean in the 4 mm around it, in units of noise, minus twice its standard error due
+    to noise. Balls that are darker than their surroundings in the subtraction (or, without a
+    subtraction, in the first feature) count only if no ball is brighter, because the dark core of a
+    lesion is not the lesion.
     """
     shells = np.floor(away[sampled.usable]).astype(np.intp)
     most = _SIZES_MM[-1] + _SHELL_MM + 1

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 def prepare_steps() -> None:
-    """Start to compile the steps in a thread, once; the first time takes seconds.
+    """Start compiling the steps in a thread, once; the first compilation takes seconds.
 
     Without numba, this function does nothing. The machine code is cached in the user's cache folder
     (or ``MAMAMIA_CACHE_DIR``).
@@ -29,7 +29,7 @@ def prepare_steps() -> None:
 
 
 def find_steps() -> Steps | None:
-    """Return the compiled steps if `prepare_steps` was called and has finished, or else None."""
+    """Return the compiled steps if `prepare_steps` was called and has finished, otherwise None."""
     if not _begin_once.cache_info().currsize:
         return None
     future = _begin_once()

@@ -1,8 +1,9 @@
-"""The smoothest region that matches the evidence: a cut of minimum energy by convex TV.
+"""The smoothest region that matches the evidence: a minimum cut by convex total variation.
 
-The energy of a region is minus the evidence inside it plus the weights of the neighbour pairs that
-its surface cuts. Relaxed to memberships of 0 to 1 it is convex, and a minimum thresholded at any
-level is a region of least energy (Chan, Esedoglu and Nikolova, SIAM J Appl Math 66 (2006) 1632).
+The energy of a region is the negative evidence inside it plus the weights of the neighbour pairs
+that its surface cuts. Relaxed to memberships of 0 to 1 it is convex, and a minimum thresholded at
+any level is a region of least energy (Chan, Esedoglu and Nikolova, SIAM J Appl Math 66 (2006)
+1632).
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ Three = tuple[Floats, Floats, Floats]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Energy:
-    """The energy of a region.
+    """The energy of regions, as arrays of evidence and weights.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class Energy:
     highest: Floats
 
     def of(self, membership: Floats) -> float:
-        """Return the energy of a membership from 0 to 1, or of a region of zeros and ones."""
+        """Return the energy of a membership from 0 to 1, or of a binary region."""
         total = -float(np.sum(self.evidence * membership, dtype=np.float64))
         for axis, weight in enumerate(self.weights):
             here, there = _view_ends(membership, axis)
@@ -131,7 +132,7 @@ def _take_free_steps(
     n_steps: int,
     scales: tuple[np.float32, np.float32],
 ) -> None:
-    """Take steps with few free voxels in place; arguments are as in `cut_steps.take_steps`.
+    """Take steps in place if few voxels are free; arguments are as in `cut_steps.take_steps`.
 
     Each free voxel stores the duals of its six pairs. A pair of two free voxels is stored twice
     with equal values, so only neighbours need to be looked up.
@@ -176,7 +177,7 @@ def _take_free_steps(
 def _find_pairs(
     free: NDArray[np.intp], shape: tuple[int, ...], weights: Three
 ) -> tuple[NDArray[np.intp], Floats]:
-    """Return each free voxel's neighbours, after and before along each axis, and their cost.
+    """Return each free voxel's neighbours (after, then before it on each axis) and their costs.
 
     Both arrays are ``(6, voxel)``. At the border, a voxel is its own neighbour at no cost.
     """
@@ -197,7 +198,7 @@ def _find_pairs(
 
 
 class _State:
-    """Membership u, its extrapolation v, and the dual variables p of the three axes."""
+    """The state of the iteration: membership u, its extrapolation v, dual variables p."""
 
     def __init__(self, energy: Energy, start: Floats) -> None:
         self.energy = energy
@@ -215,7 +216,7 @@ class _State:
         self._slope, self._force = memory[5], memory[6].reshape(shape)
 
     def iterate(self) -> None:
-        """Move the dual variables and then the membership by one step."""
+        """Update the dual variables and then the membership by one step."""
         for axis, (dual, bound) in enumerate(zip(self._duals, self.energy.weights, strict=True)):
             here, there = _view_ends(self._ahead, axis)
             slope = self._slope[: dual.size].reshape(dual.shape)
@@ -235,14 +236,17 @@ class _State:
         self.membership, self._force = force, self.membership
 
     def excess(self) -> float:
-        """Return the region's energy minus the dual energy, a lower bound for every region."""
+        """Return the primal-dual gap: the region's energy minus the dual energy.
+
+        The dual energy is a lower bound of the energy of every region.
+        """
         region = (self.membership >= _THRESHOLD).astype(np.float32)
         force = self._compute_force()
         cheapest = np.where(force > 0, self.energy.highest, self.energy.lowest)
         return self.energy.of(region) + float(np.sum(force * cheapest, dtype=np.float64))
 
     def _compute_force(self) -> Floats:
-        """Return evidence plus divergence of the dual variables, in a work array."""
+        """Return the evidence plus the divergence of the dual variables, in a work array."""
         out: Floats = self._force
         np.copyto(out, self.energy.evidence)
         for axis, dual in enumerate(self._duals):

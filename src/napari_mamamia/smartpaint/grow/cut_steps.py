@@ -2,9 +2,9 @@
 
 No operation is reordered or fused (no fastmath). In each plane, only the rows from the first to the
 last row with a free voxel are computed, because other rows do not change; the compiler vectorises
-this run. The steps proceed through the planes, each two planes behind the previous step, so common
-planes are still in the processor's cache. Only `compiled.py` imports this module, in a separate
-thread, because the import loads a compiler.
+this range. The steps proceed through the planes, each two planes behind the previous step, so that
+shared planes are still in the processor's cache. Only `compiled.py` imports this module, in a
+separate thread, because the import loads a compiler.
 """
 
 from collections.abc import Callable
@@ -29,10 +29,10 @@ _LINE: Final = float32[::1]
 
 
 def compile_walk(folder: Path) -> Walk:
-    """Return `_walk_planes` as machine code, which numba caches in `folder` or a folder of its own.
+    """Return `_walk_planes` as machine code, which numba caches in `folder` or another folder.
 
     If the folder is not writable or the cache is damaged, the code is compiled each time. Any
-    exception of a broken numba is raised.
+    exception raised by a broken numba is passed on.
     """
     three, two = types.UniTuple(_LINE, 3), types.UniTuple(_LINE, 2)
     shape, scales = types.UniTuple(uint64, 3), types.UniTuple(float32, 2)
@@ -66,11 +66,11 @@ def take_steps(
     evidence, weights
         The finite arrays of `cut.Energy`.
     bounds
-        The smallest and the largest membership.
+        The smallest and the largest allowed membership of each voxel.
     membership
         A contiguous float32 array ``(z, y, x)`` within the bounds.
     scales
-        The step sizes of the duals along slopes, and of the membership along the force.
+        The step sizes of the dual variables and of the membership.
     """
     shape, size = membership.shape, membership.size
     plane = shape[1] * shape[2]
@@ -98,7 +98,7 @@ def take_steps(
 
 @njit(**_HOW)
 def _span_voxels(bounds: Two, spans: Places, shape: Place3) -> None:
-    """Write the first row with a free voxel in each plane, and the row behind the last one.
+    """Store the range of rows with free voxels for each plane: the first row, and the last row + 1.
 
     ``spans[3]`` is ``(z, 2)`` and is 0 for a plane without free voxels.
     """
@@ -118,7 +118,7 @@ def _span_voxels(bounds: Two, spans: Places, shape: Place3) -> None:
 
 @njit(**_HOW)
 def _span_pairs(spans: Places, shape: Place3) -> None:
-    """Write the same for pairs along each axis that have a free voxel, from the voxels' rows."""
+    """Store the ranges of rows for pairs along each axis, from those of free voxels."""
     n_planes, n_rows, _ = shape
     for z in range(n_planes):
         first, last = spans[3, z, 0], spans[3, z, 1]
@@ -138,7 +138,7 @@ def _span_pairs(spans: Places, shape: Place3) -> None:
 def _move_duals(
     dual: Floats, begins: int, bound: Floats, at: int, ahead: Floats, ends: Three, forth: float
 ) -> None:
-    """Move a run of duals by the slopes over their pairs, within their bounds."""
+    """Update a run of dual variables by the slopes over their pairs, within their bounds."""
     here, there, count = ends
     for k in range(count):
         most = bound[at + k]
@@ -150,7 +150,7 @@ def _move_duals(
 def _add_force(
     line: Floats, evidence: Floats, duals: Three, here: int, steps: tuple[int, int], count: int
 ) -> None:
-    """Write evidence plus divergence of the duals of a run of voxels into `line`."""
+    """Write the evidence plus the divergence of the duals into `line` for a run of voxels."""
     deep, rows, columns = duals
     plane, n_columns = steps
     for k in range(count):
@@ -167,7 +167,7 @@ def _add_force(
 def _move_members(
     line: Floats, bounds: Two, membership: Floats, ahead: Floats, here: int, count: int, back: float
 ) -> None:
-    """Move a run of memberships by the force in `line`, within their bounds."""
+    """Update a run of memberships by the force in `line`, within their bounds."""
     lowest, highest = bounds
     for k in range(count):
         index = here + k
@@ -184,7 +184,7 @@ def _step_plane(
     steps: tuple[int, int],
     scales: tuple[float, float],
 ) -> None:
-    """Take one step in a plane: update its duals, then its voxels."""
+    """Take one step in a plane: update its dual variables, then its voxels."""
     evidence, weights, bounds, membership, ahead, duals, line = arrays
     plane, n_columns = steps
     forth, back = scales
@@ -214,7 +214,7 @@ def _walk_planes(
     n_steps: int,
     scales: tuple[float, float],
 ) -> None:
-    """Take all steps: while a plane takes one, the plane two before it takes the next one."""
+    """Take all steps; while a plane takes one step, the plane two before it takes the next step."""
     arrays = (evidence, weights, bounds, membership, ahead, duals, line)
     n_planes, n_rows, n_columns = shape
     steps = (n_rows * n_columns, n_columns)

@@ -1,4 +1,4 @@
-"""Growth of a region in 3-D from outlined slices, as a smooth region that follows the image."""
+"""Growth of outlined slices into a smooth 3-D region that follows the image."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,10 +38,11 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tissue:
-    """A normal distribution of the features: `root` is upper triangular, its square the precision.
+    """A normal distribution of the features, defined by its middle and its precision.
 
-    `middle` has one value for each feature, in the signal's unit; ``log_density(x)`` is ``-|root (x
-    - middle)|^2 / 2 + log_peak`` up to a constant.
+    `root` is an upper triangular matrix; its transpose times itself is the precision. `middle` has
+    one value for each feature, in the signal's unit. ``log_density(x)`` is ``-|root (x -
+    middle)|^2 / 2 + log_peak`` up to a constant.
     """
 
     middle: NDArray[np.float64]
@@ -50,12 +51,12 @@ class Tissue:
 
 
 def tissue_of(values: NDArray[Any], noise: tuple[float, ...]) -> Tissue:
-    """Return the distribution of a sample of voxels, robust against a few outliers.
+    """Return the distribution of a sample of voxels, which is robust against a few outliers.
 
     The middle of each feature is the median, and its scale is 1.4826 times the median absolute
     deviation, but at least the noise. Features share noise ("post - pre" contains the noise of
     "post"), so their evidence must not be added as if they were independent. Correlations are
-    computed from the values in scales from the middle, limited to 3.
+    computed from the distances to the middle in units of the scale, limited to 3.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ def log_odds(features: Floats, tissue: Tissue, other: Tissue) -> Floats:
 
 
 def contrast(tissue: Tissue, other: Tissue, noise: tuple[float, ...]) -> float:
-    """Return the largest difference of the two middles over the features in units of noise."""
+    """Return the largest difference of the two middles over the features, in units of noise."""
     return float(np.max(np.abs(tissue.middle - other.middle) / noise))
 
 
@@ -131,7 +132,7 @@ Spacing = tuple[float, float, float]
 
 
 def coarsening(shape: Sequence[int], spacing_mm: Spacing, most_voxels: int) -> Factors:
-    """Return the number of voxels to join along each axis for at most `most_voxels` blocks.
+    """Return the number of voxels to join along each axis, to get at most `most_voxels` blocks.
 
     The finest axis is coarsened first. The number is 1 along every axis if the box is small enough.
 
@@ -181,7 +182,7 @@ def energy_of(
 
 
 def refined(membership: Floats, factors: Factors, shape: tuple[int, int, int]) -> Bools:
-    """Return where the membership of blocks, interpolated linearly to voxels, is at least 0.5."""
+    """Return the voxels whose membership, interpolated linearly from blocks, is at least 0.5."""
     if factors == (1, 1, 1):
         return membership >= np.float32(0.5)
     out = np.empty(shape, dtype=np.bool_)
@@ -279,7 +280,7 @@ _AT_LIMIT: Final = 0.02  # share of the region at its limit that needs a note; o
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grown:
-    """A grown region; `mask` is a boolean array with the shape of the box, which contains it.
+    """A grown region; `mask` is a boolean array with the shape of its `box`.
 
     The box contains all drawn voxels, even those outside the region. `notes` are sentences for the
     reader.
@@ -298,10 +299,10 @@ def grow(
 ) -> Grown:
     """Grow outlined slices of one lesion to a region in 3-D.
 
-    Outlines may be on several slices across different axes. In each outlined slice, the result
-    follows the outline within the contour tolerance: it includes every voxel that is deeper inside,
-    and no voxel that is farther outside; in between, the image decides. See `start_from_outlines`
-    and `grow_start`.
+    Outlines may be on several slices perpendicular to different axes. In each outlined slice, the
+    result follows the outline within the contour tolerance: it includes every voxel that is deeper
+    inside, and no voxel that is farther outside; in between, the image decides. See
+    `start_from_outlines` and `grow_start`.
 
     Raises
     ------
@@ -318,11 +319,12 @@ def grow_start(images: FeatureImages, start: Start, settings: GrowSettings) -> G
     """Grow a region from its start.
 
     Each voxel has log odds from robust normal distributions of the two samples, and the region has
-    minimum energy; see `energy_of` and `least_cut`. Only parts with a voxel in common with the seed
-    are kept. Their holes are filled, except for voxels that are certainly outside.
+    minimum energy; see `energy_of` and `least_cut`. Only parts that share a voxel with the seed are
+    kept. Their holes are filled, except for voxels that are certainly outside.
 
     Only the drawn voxels are returned, with a note, if fewer than 10 voxels surround them, or if no
-    feature differs by half its noise and by half its variation inside and around.
+    feature differs between inside and surroundings by at least half its noise and half its
+    variation.
     """
     start = replace(start, notes=_about_images(images, start))
     tissues = _measure_tissues(images, start)
@@ -358,7 +360,7 @@ def _measure_tissues(images: FeatureImages, start: Start) -> tuple[Tissue, Tissu
 
 
 def _measure_distinctness(start: Start) -> float:
-    """Return the largest distance of the two samples in their own standard deviations.
+    """Return the largest difference between the two samples, in their own standard deviations.
 
     Noise is not the only variation. In a very heterogeneous lesion, the image cannot show the edge,
     even if the middles are far apart in units of noise.
@@ -425,7 +427,7 @@ def _about_cut(
 
 
 def _share_at_limit(mask: Bools, start: Start) -> float:
-    """Return the largest fraction of the region's voxels at the border of the search area.
+    """Return the largest fraction of the region's voxels that lies at the edge of the search area.
 
     Voxels in outlined slices do not count, because the reader has set the limit there.
     """

@@ -31,7 +31,7 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slice:
-    """One outlined slice; `plane` is its box, and `ring` is a box around the outline.
+    """One outlined slice; `plane` is the box of the slice, and `ring` is a box around the outline.
 
     The boxes are one voxel thick. The masks have the shape of the ring box: the `drawn` voxels
     (with holes filled), the voxels certainly `inside` and `outside` the region, and the surrounding
@@ -50,7 +50,7 @@ class Slice:
 def slices_of(
     outlines: Sequence[Outline], grid: Grid, tolerance_mm: float
 ) -> tuple[tuple[Slice, ...], tuple[str, ...]]:
-    """Return the outlined slices, one for each plane, and notes on changes to the outlines.
+    """Return one outlined slice for each plane, and notes on changes to the outlines.
 
     Outlines of one plane are joined, and their holes are filled, because a closed line encloses the
     lesion. Voxels deeper than the tolerance are certainly inside, or the whole outline if no voxel
@@ -155,7 +155,7 @@ def _crop_slice(axis: int, index: int, mask: Bools, grid: Grid, tolerance_mm: fl
 
 
 def _measure_distance(to: Bools, spacing: Sequence[float]) -> NDArray[np.float64]:
-    """Return the distance in mm to the nearest voxel of `to`; infinity if there is none."""
+    """Return the distance in mm from each voxel to the nearest voxel of `to`, or infinity."""
     if not to.any():
         return np.full(to.shape, np.inf)
     distance: NDArray[np.float64] = distance_transform_edt(~to, sampling=spacing)
@@ -165,7 +165,7 @@ def _measure_distance(to: Bools, spacing: Sequence[float]) -> NDArray[np.float64
 def _measure_extent(
     slices: Sequence[Slice], spacing_mm: Spacing
 ) -> tuple[tuple[float, float, float], float]:
-    """Return the mean of all outlined voxels, and the distance in mm of the farthest edge."""
+    """Return the mean position of all outlined voxels, and its distance to the farthest edge."""
     places = np.concatenate([np.argwhere(image.drawn) + image.box.start for image in slices])
     centre = places.mean(axis=0)
     away_mm = (np.abs(places - centre) + _half_voxels(slices)) * spacing_mm

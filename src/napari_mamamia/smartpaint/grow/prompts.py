@@ -34,13 +34,13 @@ def grow_from_box(
 ) -> Grown:
     """Grow the lesion in a box that a reader has drawn around it.
 
-    No voxel outside the box belongs to it. The subtraction (the first feature, if there is none) is
-    smoothed by 1 mm and thresholded half-way between the median of the surroundings and the 99th
-    percentile in the box. The connected part with most signal above the threshold is the sample of
-    the lesion. The sample of the surroundings consists of the 6 mm around the box and the voxels in
-    the box below the threshold, at least 2.5 mm from that part. The region is empty, with a note,
-    if no part is brighter, or if a tenth of the 6 mm around the box is as bright as the middle of
-    that part.
+    No voxel outside the box belongs to the lesion. The subtraction (or, without a subtraction, the
+    first feature) is smoothed by 1 mm and thresholded half-way between the median of the
+    surroundings and the 99th percentile in the box. The connected part with most signal above the
+    threshold is the sample of the lesion. The sample of the surroundings consists of the 6 mm
+    around the box and the voxels in the box below the threshold, at least 2.5 mm from that part.
+    The region is empty, with a note, if no part is brighter, or if a tenth of the 6 mm around the
+    box is as bright as the middle of that part.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def _find_brightest(images: FeatureImages, sampled: Sampled, allowed: Bools, gri
 
 
 def _find_deep_voxels(mask: Bools, grid: Grid, tolerance_mm: float) -> Bools:
-    """Return the voxels deeper in each part of the mask than the tolerance, or the part itself."""
+    """Return the voxels of each part that are deeper than the tolerance, or else the whole part."""
     # SciPy's distance to the background is meaningless if there is no background.
     if mask.all():
         return mask

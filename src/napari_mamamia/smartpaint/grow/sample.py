@@ -1,4 +1,4 @@
-"""Features in a box, as sampled by growth from a click, a box or a mask."""
+"""Features in a box, from which growth samples the lesion and its surroundings."""
 
 from dataclasses import dataclass, replace
 
@@ -35,12 +35,12 @@ class Sampled:
 
 
 def leading(images: FeatureImages) -> int:
-    """Return the index of the subtraction among the features, or of the first feature."""
+    """Return the index of the subtraction among the features, or 0 if there is no subtraction."""
     return images.names.index(POST_PRE) if POST_PRE in images.names else 0
 
 
 def cropped(start: Start) -> Start:
-    """Return the start in the smallest box that holds every voxel that may belong to the region."""
+    """Return the start, cropped to the voxels that may belong to the region."""
     tight = Box.around(~start.outside)
     (z, y, x), (a, b, c), (d, e, f) = start.box.start, tight.start, tight.stop
     where = tight.slices

@@ -1,4 +1,4 @@
-"""The start of a growth: settings, outlines, and the evidence on a region."""
+"""The start of a growth: settings, outlines, and the evidence about a region."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -80,17 +80,17 @@ class Outline:
     mask: Bools
 
     def require_on(self, grid: Grid) -> None:
-        """Raise `CaseError` unless the outline is a plane of `grid` and has a voxel."""
+        """Raise `CaseError` unless the outline fits a plane of `grid` and contains a voxel."""
         if self.axis not in (0, 1, 2) or not 0 <= self.index < grid.shape[self.axis]:
             raise CaseError(
-                f"expected the outline to be on a plane of the case, but got plane {self.index} "
-                f"across axis {self.axis} of a grid of shape {grid.shape} (z, y, x): draw the "
+                f"expected the outline to lie on a plane of the case, but plane {self.index} along "
+                f"axis {self.axis} is outside the grid of shape {grid.shape} (z, y, x): draw the "
                 "outline again"
             )
         plane = tuple(n for axis, n in enumerate(grid.shape) if axis != self.axis)
         if self.mask.shape != plane:
             raise CaseError(
-                f"expected the outline across axis {self.axis} to have the shape {plane} of its "
+                f"expected the outline along axis {self.axis} to have the shape {plane} of its "
                 f"plane, but got {self.mask.shape}: draw the outline again on this case"
             )
         if not self.mask.any():
@@ -102,7 +102,7 @@ class Outline:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Start:
-    """The evidence on a region before growth; masks are boolean arrays with the box's shape.
+    """The evidence about a region before growth; masks are boolean arrays with the box's shape.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def box_of_ball(
     spacing_mm: Spacing,
     shape: tuple[int, int, int],
 ) -> Box:
-    """Return the box of voxels whose centres may be in a ball, cropped to an array of `shape`."""
+    """Return the box of all voxels whose centres may lie in a ball, cropped to `shape`."""
     ends = []
     for coordinate, step, n in zip(centre, spacing_mm, shape, strict=True):
         first = min(max(int(np.ceil(coordinate - radius_mm / step)), 0), int(n))
@@ -149,7 +149,7 @@ def box_of_ball(
 
 
 def ball(box: Box, centre: tuple[float, float, float], spacing_mm: Spacing) -> Floats:
-    """Return the distance in mm from `centre` to each voxel of `box`, float32."""
+    """Return the distance in mm of each voxel of `box` from `centre`, float32."""
     z, y, x = (
         ((np.arange(a, b) - coordinate) * step).astype(np.float32) ** 2
         for a, b, coordinate, step in zip(box.start, box.stop, centre, spacing_mm, strict=True)

@@ -1,1 +1,1 @@
-"""The learned brush: a small neural network that corrects a mask, its input and its weights."""
+"""The learned brush: a small neural network that corrects a mask, with its input and weights."""

@@ -1,4 +1,4 @@
-"""The network of the learned brush in numpy: loading its weights, and computing its output."""
+"""The network of the learned brush in numpy: loads its weights and computes its output."""
 
 import json
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """Weights of the network by layer, and the SHA-256 of the weights file."""
+    """A network with its weights by layer, and the SHA-256 of the weights file."""
 
     weights: dict[str, Floats]
     sha256: str
@@ -40,8 +40,8 @@ class Network:
     def _convolve(self, layer: str, image: Floats) -> Floats:
         """Return a zero-padded 3 x 3 x 3 convolution with negative values set to 0 (ReLU).
 
-        The rows of the padded image form one long row. A neighbour is therefore a constant number
-        of values away, and each of the 27 matrix products reads the image without a copy.
+        The rows of the padded image are stored as one long row. The offset of a neighbour is
+        therefore constant, and each of the 27 matrix products reads the image without a copy.
         """
         weight, bias = self.weights[f"{layer}.weight"], self.weights[f"{layer}.bias"]
         n_in, n_z, n_y, n_x = image.shape
@@ -64,7 +64,7 @@ class Network:
 
 
 def parse_weights(content: bytes) -> dict[str, Floats]:
-    """Return the arrays in a safetensors file that contains only float32 arrays."""
+    """Return the arrays in a safetensors file, which must contain only float32 arrays."""
     start = _HEADER + int.from_bytes(content[:_HEADER], "little")
     header = json.loads(content[_HEADER:start])
     weights = {}

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SIDE: Final = 20
-"""Points along each side of the cube."""
+"""Number of points along each side of the cube."""
 
 REACH: Final = 1.7
 """Half of the cube's side length, in brush radii."""
@@ -20,7 +20,7 @@ thickness.
 """
 
 MASK: Final = 3
-"""The channel with the current mask: 1 inside, -1 outside."""
+"""Index of the channel with the current mask: 1 inside, -1 outside."""
 
 _MOST: Final = 4.0  # limit of an image in standard deviations, and of the appearance in log odds
 _BINS: Final = 16
@@ -34,12 +34,13 @@ Point = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Surroundings:
-    """A box of the case around the press.
+    """The image, mask and marks in a box around a press.
 
     Parameters
     ----------
     features
-        float32 ``(feature, z, y, x)``, finite: the image, or post, post - pre and further features.
+        Finite float32 array ``(feature, z, y, x)``: the image, or post, post - pre and further
+        features.
     noise
         Noise of each feature, in its unit.
     mask
@@ -60,17 +61,18 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cube:
-    """The positions of a cube's points in a box.
+    """The positions of a cube's points relative to the voxels of a box.
 
     Parameters
     ----------
     weights, inner
-        An interpolation matrix for each axis, points by voxels, and the part of the box that it
+        An interpolation matrix (points x voxels) for each axis, and the part of the box that it
         reads.
     away
         Distance of each point from the press, in radii.
     returns, near
-        A matrix for each axis, voxels by points, and the part of the box that lies in the cube.
+        An interpolation matrix (voxels x points) for each axis, and the part of the box that lies
+        in the cube.
     """
 
     weights: tuple[Floats, Floats, Floats]
@@ -80,7 +82,7 @@ class Cube:
     near: tuple[slice, ...]
 
     def sample(self, values: NDArray[np.generic]) -> Floats:
-        """Return the weighted mean of `values`, an array of the box's shape, around each point."""
+        """Return the weighted mean of `values` around each point; `values` has the box's shape."""
         along_z, along_y, along_x = self.weights
         crop = values[self.inner].astype(np.float32)
         rows = crop @ along_x.T
@@ -90,7 +92,7 @@ class Cube:
         return cube
 
     def spread(self, values: Floats) -> Floats:
-        """Return values at the points, interpolated at the voxels in `near`."""
+        """Return the points' values, interpolated at the voxels in `near`."""
         along_z, along_y, along_x = self.returns
         planes = along_y @ (values @ along_x.T)
         n_z, n_y, n_x = planes.shape
@@ -102,7 +104,7 @@ class Cube:
 def place_cube(
     shape: tuple[int, int, int], press: Point, radius_mm: float, spacing_mm: Point
 ) -> Cube:
-    """Return the cube around a press, which is a voxel position in a box of `shape`.
+    """Return the cube around a press; the press is a voxel position in a box of `shape`.
 
     A point beyond the image has the value of the nearest voxel. In a single-slice image, the points
     of all planes lie in that slice.

@@ -1,4 +1,4 @@
-"""An evidence stroke: its path while it is drawn, and the limits of its result."""
+"""An evidence stroke: its path while it is being drawn, and the limits of its result."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ APART: Final = "apart"
 NOTES: Final = "notes"
 HELD_BACK: Final = "voxels held back"
 WEIGHTS: Final = "weights sha256"
-"""Parameter names in a stroke's record: rule version, notes, held-back voxels, network weights."""
+"""Names of a stroke's parameters: rule version, notes, rejected voxels, weights of the network."""
 
 _THINNED: Final = (
     0.05,
@@ -42,7 +42,7 @@ Bools = NDArray[np.bool_]
 
 
 class CurrentEvidenceStroke:
-    """An evidence stroke from press to release; it collects its path and changes no voxel.
+    """An evidence stroke from press to release; it collects the path and changes no voxel.
 
     A position is ignored if it is not finite, if it is more than a metre from the volume or the
     previous position, or if it is practically equal to the previous position.
@@ -71,7 +71,7 @@ class CurrentEvidenceStroke:
 
     @property
     def edit(self) -> Edit:
-        """The stroke as stored in history and journal, without numbers of changed voxels."""
+        """The stroke as stored in history and journal, without the numbers of changed voxels."""
         parameters = lock_settings(self._locked)
         if self._too_far:
             parameters.append((TOO_FAR, self._too_far))
@@ -131,13 +131,13 @@ class CurrentEvidenceStroke:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LiftedStroke:
-    """A released stroke that is settled elsewhere, with its input and its future step."""
+    """A released stroke whose result is computed elsewhere, with its input and its future step."""
 
     work: StrokeWork
     edit: Edit
 
     def describe(self, settled: SettledStroke, held_back: int) -> Edit:
-        """Return the step's edit with the parameters of the result."""
+        """Return the edit of the step, including the parameters of the result."""
         parameters: list[tuple[str, Setting]] = [
             *self.edit.parameters,
             (EVIDENCE_VERSION, VERSION),
@@ -154,7 +154,7 @@ class LiftedStroke:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptStroke:
-    """The accepted result of a stroke, with its compressed change.
+    """The accepted result of a stroke, and its change in compressed form.
 
     `held_back` is the number of voxels whose change was rejected because it was forbidden.
     """
@@ -187,7 +187,7 @@ def keep_promises(work: StrokeWork, settled: SettledStroke) -> tuple[SettledStro
     An adding stroke removes no voxel of its label. An erasing stroke adds no voxel and changes no
     other label. Locked labels are not changed, and no voxel outside the window is changed unless
     the stroke acts on the whole lesion. The solver guarantees all of this; the check protects a
-    reader's mask against an error in the solver.
+    reader's mask from errors in the solver.
 
     Raises
     ------

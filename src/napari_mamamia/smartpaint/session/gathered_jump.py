@@ -1,4 +1,4 @@
-"""A jump between states of the history, which is gathered in steps and applied at once."""
+"""A jump between states of the history: its steps are gathered first and then applied at once."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -23,7 +23,7 @@ class GatheredJump:
     Parameters
     ----------
     history, position
-        The history, and the number of applied steps to jump to.
+        The history, and the number of steps that are applied after the jump.
     shape
         The shape ``(z, y, x)`` of the mask.
     state
@@ -54,7 +54,7 @@ class GatheredJump:
         self._left = history.differences_to(position, state)
 
     def gather(self) -> bool:
-        """Add one more step; return False when all steps are gathered.
+        """Gather one more step; return False when all steps are gathered.
 
         Raises
         ------

@@ -14,11 +14,14 @@ from napari_mamamia.core.edits import Edit, Step
 from napari_mamamia.core.errors import CaseError
 
 DEFAULT_LIMIT_BYTES: Final = 256 << 20
-"""Default memory limit, about 600 strokes of 20 mm radius (benchmarks/session.py). Our choice."""
+"""Default memory limit in bytes: about 600 strokes of 20 mm radius (benchmarks/session.py).
+
+The value is our choice.
+"""
 
 _STEP_BYTES: Final = 1000
 _POINT_BYTES: Final = 140
-"""Memory of a step without its difference, and of each point of its path.
+"""Memory in bytes of a step without its difference, and of each point of its path.
 
 These Python objects were measured with `sys.getsizeof` (a tuple of three floats: 64 + 3 * 24). They
 are kept when the difference is released.
@@ -27,18 +30,18 @@ are kept when the difference is released.
 _KEYFRAME_EVERY: Final = 64
 _MOST_KEYFRAMES: Final = 16
 _WORTH_STEPS: Final = 20
-"""Limits of keyframes, which are whole states: distance in steps, number and memory.
+"""Limits of keyframes, which are whole states: distance in steps, number, and saved steps.
 
-If there are more keyframes, every second keyframe is dropped and the distance doubles. A keyframe
-is used if it saves that many steps. Our choice: storing or applying a state costs as much as about
-20 strokes of 8 mm.
+If there are too many keyframes, every second keyframe is dropped and the distance between them
+doubles. A keyframe is used only if it saves at least `_WORTH_STEPS` steps. Our choice: storing or
+applying a state costs as much as about 20 strokes of 8 mm.
 """
 
 State = tuple[Difference, ...]
-"""A whole state as its difference from an empty state, with one item for each label."""
+"""A whole state as its difference from an empty state; each label has one item."""
 
 ReadBack = Callable[[int], Difference]
-"""Function that returns a step's difference by number, or raises a `MamamiaError`."""
+"""Function that returns the difference of a step by its number, or raises a `MamamiaError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +185,9 @@ class History:
         return self._position % self._every == 0 and self._position not in self._keyframes
 
     def keep_keyframe(self, state: State) -> None:
-        """Keep the state after the last applied step, from which a long jump can start.
+        """Store the current state as a keyframe, from which a long jump can start.
 
-        A state that would exceed the memory limit of keyframes is not kept.
+        A state that would exceed the memory limit of keyframes is not stored.
         """
         if not self._has_room(state):
             return
@@ -203,7 +206,7 @@ class History:
 
         They are the differences of all steps in between, nearest first. If `state` returns the
         current state, they may instead be that state, a keyframe and the steps from the keyframe.
-        Later changes of the list have no effect.
+        Later changes to the history have no effect on them.
 
         Raises
         ------
@@ -271,7 +274,10 @@ class History:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Release the oldest differences to meet the limit; `_oldest` is the first in memory."""
+        """Release the oldest differences until the memory limit is met.
+
+        `_oldest` is the number of the first step whose difference is in memory.
+        """
         while self._bytes > self._limit and self._oldest < len(self._entries):
             entry = self._entries[self._oldest]
             self._bytes -= _difference_bytes(entry)

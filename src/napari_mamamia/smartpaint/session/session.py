@@ -40,7 +40,7 @@ from napari_mamamia.smartpaint.session.state import LabelMarks, MaskState, moved
 from napari_mamamia.smartpaint.session.stroke import CurrentStroke, turned_by_press
 
 PAINTED_OUTSIDE: Final = "painted with napari"
-"""Name of a step that was not made by the session."""
+"""Name of a step whose changes were painted with napari's own tools."""
 
 Record = Callable[[edits.Step | edits.Turn | edits.Jump], None]
 
@@ -89,7 +89,7 @@ class RecordedMask:
     limit_bytes
         The memory limit for the differences of steps; see `History`.
     earlier
-        The summary of earlier editing, from which seconds, strokes and tools continue.
+        The summary of earlier editing; its time, strokes and tools are continued.
     now
         The clock, a function that returns seconds.
 
@@ -163,8 +163,8 @@ class RecordedMask:
     def notice_external(self, box: Box | None = None) -> edits.Step | None:
         """Record changes that other tools painted into the buffer, inside `box` or anywhere.
 
-        Voxels that gained the painted label are then fixed inside the label; voxels that lost it
-        are fixed outside.
+        Voxels that gained the painted label are then fixed inside the label; voxels that lost the
+        label are fixed outside.
         """
         where = box if box is not None else Box.whole(self.grid.shape)
         if where.is_empty or self.state.is_recorded(where):
@@ -328,7 +328,7 @@ class RecordedMask:
         self.history.move(jump.stop)
 
     def _find_row_to_undo(self, label: int | None) -> int:
-        """Return the row of the last step, or of a lesion's last step; 0 if there is no step."""
+        """Return the row of the last step, or of the last step of `label`; 0 if there is none."""
         if label is None or not self.can_undo:
             return self.position if self.can_undo else 0
         return max(edits.standing_rows(self.steps[: self.position], label), default=0)
@@ -344,12 +344,12 @@ class RecordedMask:
         return edit.label in (label, edits.WHOLE_MASK) and edit.undone_row is None
 
     def _is_taken_back(self, label: int) -> bool:
-        """Return whether the last applied step reversed a step of a lesion."""
+        """Return whether the last applied step reverses a step of the lesion."""
         edit = self.steps[self.position - 1] if self.can_undo else None
         return edit is not None and edit.label == label and edit.undone_row is not None
 
     def _take_back(self, row: int) -> Box:
-        """Reverse the step of a row by a new step."""
+        """Reverse the step in a row by adding a new step."""
         edit, difference = self.steps[row - 1], self.history.difference_of(row)
         self._require_untouched(row, edit, difference)
         self.state.flip(difference)
@@ -360,7 +360,7 @@ class RecordedMask:
         return Box.empty() if step is None else step.difference.box
 
     def _require_untouched(self, row: int, edit: edits.Edit, difference: Difference) -> None:
-        """Raise `CaseError` if a later step changed voxels that a step had changed."""
+        """Raise `CaseError` if a later step changed voxels that this step had changed."""
         is_touched = edit.label == edits.WHOLE_MASK
         if not is_touched:
             box = difference.box
@@ -376,7 +376,7 @@ class RecordedMask:
             )
 
     def _cut_flipped(self, difference: Difference, box: Box) -> NDArray[np.uint8]:
-        """Return the flipped bits of the labels inside a box; the whole grid would take 60 ms."""
+        """Return the flipped bits of the labels in a box; the whole grid would take 60 ms."""
         flipped = np.zeros(box.shape, np.uint8)
         for change in difference.labels:
             starts = zip(change.box.start, box.start, strict=True)
@@ -438,7 +438,7 @@ def _require_buffer(labels: NDArray[np.uint8], grid: Grid) -> None:
 
 
 class EditingSession(RecordedMask):
-    """A mask being edited.
+    """A mask that is being edited.
 
     Parameters
     ----------
@@ -452,11 +452,11 @@ class EditingSession(RecordedMask):
     label
         The value that `apply` writes; a brush has its own value.
     locked
-        The labels that cannot be painted and over which no stroke paints.
+        The labels that cannot be painted or overwritten.
     limit_bytes
         The memory limit for the differences of steps; see `History`.
     earlier
-        The summary of earlier editing, from which seconds, strokes and tools continue.
+        The summary of earlier editing; its time, strokes and tools are continued.
     now
         The clock, a function that returns seconds.
 
@@ -464,7 +464,7 @@ class EditingSession(RecordedMask):
     ----------
     on_settled
         Function that is called with the step of a released stroke that was not settled by `settle`,
-        for example because an undo could not wait. Its box must be redrawn.
+        for example because an undo could not wait. The box of the step must be redrawn.
 
     Raises
     ------
@@ -568,11 +568,11 @@ class EditingSession(RecordedMask):
         return work
 
     def settle(self, work: StrokeWork, result: SettledStroke | KeptStroke) -> edits.Step | None:
-        """Record the result of a released stroke; return None if it changed nothing.
+        """Record the result of a released stroke; return None if the result changed nothing.
 
         `work`, as returned by `lift`, identifies the stroke. The result of a stroke that has
         already been settled or abandoned is ignored. A `KeptStroke` has already been limited to its
-        guarantees and packed by a thread.
+        guarantees and compressed in a thread.
 
         Raises
         ------
@@ -606,7 +606,7 @@ class EditingSession(RecordedMask):
         return _join_boxes(stroke.boxes)
 
     def current_difference(self) -> Difference | None:
-        """Return the changes of the current stroke so far, and drop it without recording it."""
+        """Return the changes of the current stroke so far, and drop the stroke unrecorded."""
         stroke, self._stroke = self._stroke, None
         if stroke is None:
             return None
@@ -624,7 +624,7 @@ class EditingSession(RecordedMask):
         return difference
 
     def preview(self, point: edits.Voxel, brush: edits.Brush) -> tuple[Box, NDArray[np.bool_]]:
-        """Return the voxels that a press at `point` would change, as a box and its boolean voxels.
+        """Return the voxels that a press at `point` would change, as a box and a boolean array.
 
         The box is empty if the brush has no images yet, or its label is locked.
         """
@@ -703,8 +703,8 @@ class EditingSession(RecordedMask):
     ) -> edits.Step | None:
         """Set `label` (default: the session's) to `mask_in_box` inside `box`, as one step.
 
-        True voxels get the label, except voxels with a locked label; voxels that are False lose the
-        label. With `holds`, each changed voxel is fixed, so strokes and growth do not undo it. The
+        True voxels get the label, except voxels with a locked label; False voxels lose the label.
+        With `holds`, each changed voxel is fixed, so strokes and growth do not undo the change. The
         result is None if nothing changed.
 
         Raises
@@ -775,15 +775,15 @@ class EditingSession(RecordedMask):
         return tuple(steps)
 
     def record_pending(self) -> None:
-        """Record a current or released stroke, and changes from outside."""
+        """Record a current or released stroke, and changes made by other tools."""
         self.release()
         self.notice_external()
 
     def notice_external(self, box: Box | None = None) -> edits.Step | None:
         """Record changes that other tools painted into the buffer, inside `box` or anywhere.
 
-        Voxels that gained the painted label are then fixed inside the label; voxels that lost it
-        are fixed outside. A released stroke is settled first. While a stroke is being drawn,
+        Voxels that gained the painted label are then fixed inside the label; voxels that lost the
+        label are fixed outside. A released stroke is settled first. While a stroke is being drawn,
         nothing is compared; its release records every change inside its boxes.
         """
         if self._stroke is not None:

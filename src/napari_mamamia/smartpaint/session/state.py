@@ -1,4 +1,4 @@
-"""The arrays of an editing session: labels, membership and marks, current and last recorded."""
+"""The arrays of an editing session: labels, memberships and marks, with their recorded values."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,22 +18,24 @@ from napari_mamamia.smartpaint.session.gathered_jump import GatheredJump
 
 _LEAST: Final = np.float32(1e-6)
 _MOST: Final = np.float32(1 - 1e-6)
-"""Largest membership that a brush leaves; 0 means that no brush has touched a voxel."""
+"""Largest membership that a brush leaves; a stored 0 means that no brush has touched the voxel."""
 
 _WORDS: Final = 1 << 15
 """Number of 8-byte words compared at a time, 256 KB of each array. Our choice."""
 
 _MOST_SOFT: Final = 1 << 20
-"""Largest number of voxels with membership in a whole state; 3 million voxels take 80 ms to pack.
+"""Largest number of voxels with a membership for which a whole state is stored.
+
+Packing 3 million voxels takes 80 ms.
 """
 
 _WASTE: Final = 2
-"""Boxes of stamps are joined if the joined box is at most this many times as large."""
+"""Boxes of stamps are joined if the joined box is at most this many times as large as the two."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelMarks:
-    """The marks of a label: uint16 `words` in a box, 0 outside it."""
+    """The marks of a label: uint16 `words` in a box; the marks outside the box are 0."""
 
     label: int
     box: Box
@@ -123,7 +125,7 @@ class MaskState:
         painted: NDArray[np.float32],
         locked: frozenset[int],
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return the voxels that a stamp may change, and those whose label it changes.
+        """Return the voxels that a stamp may change, and the voxels whose label it changes.
 
         `start` is the result of `start_of`, and `painted` is the membership after the stamp; voxels
         of `locked` labels are not changed.
@@ -214,7 +216,7 @@ class MaskState:
     ) -> bool:
         """Write labels and words into `box`, together with their compressed `difference`.
 
-        If the current or the last recorded values differ from `before`, nothing is written and the
+        If the current or the last recorded values differ from `before`, nothing is written, and the
         result is False.
         """
         crop, label = box.slices, difference.label
@@ -282,7 +284,7 @@ class MaskState:
 
     @property
     def is_quickly_kept(self) -> bool:
-        """Whether `snapshot` is fast enough not to be noticed by a reader."""
+        """Whether `snapshot` is fast enough to go unnoticed by a reader."""
         return sum(map(_count_voxels, self._soft_box.values())) <= _MOST_SOFT
 
     def snapshot(self) -> tuple[Difference, ...]:
@@ -342,7 +344,7 @@ def moved(box: Box, by: tuple[int, int, int]) -> Box:
 
 
 def joined(boxes: tuple[Box, ...], newer: Box) -> tuple[Box, ...]:
-    """Return the boxes of a stroke with one more box, joined to the last box if little is wasted.
+    """Return the boxes of a stroke with one more box, merged with the last box if little is wasted.
 
     A single box around a long diagonal stroke would be mostly empty.
     """

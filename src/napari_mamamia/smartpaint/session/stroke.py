@@ -1,4 +1,4 @@
-"""The current stroke of a plain brush: from press to release, stamp by stamp."""
+"""The current stroke of a plain brush, painted stamp by stamp from press to release."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -16,7 +16,7 @@ from napari_mamamia.smartpaint.brush.reach import stamp_box
 from napari_mamamia.smartpaint.session.state import MaskState, joined
 
 TOO_FAR: Final = "places left out"
-"""Parameter of a stroke: the number of points that were a metre or more from the previous point."""
+"""Name of a stroke parameter: the number of points a metre or more from the previous point."""
 
 Spacing = tuple[float, float, float]
 
@@ -27,7 +27,7 @@ class CurrentStroke:
     Parameters
     ----------
     locked
-        The labels over which the stroke does not paint.
+        The labels that the stroke does not overwrite.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class CurrentStroke:
 
     @property
     def edit(self) -> Edit:
-        """The stroke as stored in history and journal, without numbers of changed voxels."""
+        """The stroke as stored in history and journal, without the numbers of changed voxels."""
         parameters = lock_settings(self._locked)
         if self._path.too_far:
             parameters.append((TOO_FAR, self._path.too_far))
@@ -137,7 +137,7 @@ def stroke_name(brush: Brush) -> str:
 
 
 def lock_settings(locked: frozenset[int]) -> list[tuple[str, Setting]]:
-    """Return the stroke parameters that list the locked labels; empty if no label was locked."""
+    """Return the stroke parameters that list the locked labels, or [] if no label was locked."""
     labels = " ".join(map(str, sorted(locked)))
     return [("locked", labels)] if labels else []
 

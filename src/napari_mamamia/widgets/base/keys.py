@@ -72,11 +72,15 @@ KEYS: Final = (
     Key("slice_last", "End", "End", tr("last slice")),
     Key("sides", "Shift-R", "Shift+R", tr("patient's right on the right of the screen, or left")),
     Key("prior", "Shift-P", "Shift+P", tr("a prior exam next to this one")),
-    Key("ruler", "Shift-M", "Shift+M", tr("measure: ruler on or off")),
-    Key("diameters", "Shift-D", "Shift+D", tr("measure: perpendicular diameters on or off")),
-    Key("ellipse", "Shift-E", "Shift+E", tr("measure: ellipse with mean and SD on or off")),
-    Key("angle", "Shift-A", "Shift+A", tr("measure: angle on or off")),
-    Key("arrow", "Shift-W", "Shift+W", tr("measure: arrow with text on or off")),
+    Key("ruler", "Shift-M", "Shift+M", tr("measure: turn the ruler on or off")),
+    Key(
+        "diameters", "Shift-D", "Shift+D", tr("measure: turn the perpendicular diameters on or off")
+    ),
+    Key(
+        "ellipse", "Shift-E", "Shift+E", tr("measure: turn the ellipse with mean and SD on or off")
+    ),
+    Key("angle", "Shift-A", "Shift+A", tr("measure: turn the angle tool on or off")),
+    Key("arrow", "Shift-W", "Shift+W", tr("measure: turn the arrow-with-text tool on or off")),
     Key("key_image", "Shift-K", "Shift+K", tr("key image: add or remove this slice")),
     Key("measure_delete", "Delete", "Del", tr("measure: delete the selected drawing")),
     Key("measure_undo", "Shift-Z", "Shift+Z", tr("measure: undo the last step")),

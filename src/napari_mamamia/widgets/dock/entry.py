@@ -46,7 +46,7 @@ _NOT_MADE: Final = tr(
     "details are in napari's log"
 )
 _NO_WINDOW: Final = tr(
-    "expected napari's window for the panel of MAMA-MIA, but there is none: open a window, for "
+    "expected an open napari window for the MAMA-MIA panel, but found none: open one, for "
     "example with mamamia view, and choose the menu entry there"
 )
 _log = logging.getLogger(__name__)

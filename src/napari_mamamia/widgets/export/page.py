@@ -48,7 +48,7 @@ from napari_mamamia.widgets.export.text import what_is_written
 # The choice of a label map on the page Export, with the target of each value.
 
 _COLUMNS: Final = (
-    (tr("file value"), tr("Value of a voxel in the mask's file")),
+    (tr("file value"), tr("Voxel value in the mask file")),
     ("becomes", tr("Label in the exported mask; 0 omits the value")),
     ("name", tr("Name of the label")),
     (tr("masks"), tr("Masks to which the rule applies")),

@@ -479,7 +479,7 @@ class PredictFlow(WindowPart):
         return ""
 
     def _describe_needs(self) -> str:
-        return self.estimate.text or tr("estimating this case…")
+        return self.estimate.text or tr("estimating time and memory for this case…")
 
     def _make_card(self, case: Case) -> ModelCard:
         if not self.models.is_trained:

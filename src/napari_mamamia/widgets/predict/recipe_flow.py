@@ -367,7 +367,7 @@ class RecipeForm(QWidget):
         self._layout.addRow(tr("unknown trainer"), row(self.trainer, 1))
 
     def _make_after(self, card: ModelCard) -> None:
-        self._add_section(tr("After the network"))
+        self._add_section(tr("Postprocessing"))
         self.steps = StepList()
         self._layout.addRow(self.steps)
         labels_text = ", ".join(

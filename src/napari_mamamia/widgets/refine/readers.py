@@ -142,7 +142,12 @@ class Readers(WindowPart):
             remembered = replace(self._services.load_preferences(), reader=name)
             self._services.save_preferences(remembered)
         except MamamiaError as error:
-            self._notifier.warn(tr("Your name is in use but was not saved: {error}", error=error))
+            self._notifier.warn(
+                tr(
+                    "Your name applies to this session, but could not be saved: {error}",
+                    error=error,
+                )
+            )
         self._session.set_reader(name)
         self._header.set_reader(name)
         records, self._records = self._records, []

@@ -320,7 +320,7 @@ class LeaderboardTab(QWidget):
         self.open = tool_button(
             "leaderboard_open",
             tr("Open ranking…"),
-            tr("Opens a folder that `mamamia rank` or `mamamia challenge rank` wrote."),
+            tr("Opens a results folder created by `mamamia rank` or `mamamia challenge rank`."),
             self._browse_folder,
         )
         self.open.setProperty("framed", True)
@@ -384,7 +384,10 @@ class LeaderboardTab(QWidget):
         self.decline_masks = tool_button(
             "leaderboard_decline_masks",
             tr("Continue without masks"),
-            tr("Opens this team's cases without its masks until the window is closed."),
+            tr(
+                "Opens this team's cases without its masks. The folder is not requested again "
+                "while this ranking is open."
+            ),
             self._decline_masks,
         )
         for tool in (self.choose_masks, self.decline_masks):

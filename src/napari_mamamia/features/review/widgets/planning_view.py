@@ -1,4 +1,4 @@
-"""The form of a new study: all settings of `mamamia review init`, the draft, and freezing."""
+"""The form for a new study: all settings of `mamamia review init`, the draft, and freezing."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,14 +47,14 @@ from napari_mamamia.widgets.controls.short_texts import DottedChoice
 from napari_mamamia.widgets.controls.targets import CheckBox
 
 _MODE_TEXTS: Final = {
-    ReadingMode.INDEPENDENT: tr("independent: every reader alone; an adjudicator accepts"),
+    ReadingMode.INDEPENDENT: tr("independent: each reader works alone; an adjudicator accepts"),
     ReadingMode.SECOND_LOOK: tr("second look: the second reader sees the first reading"),
     ReadingMode.ARBITRATION: tr("arbitration: two readers, and an adjudicator if they disagree"),
-    ReadingMode.PANEL: tr("panel: every reader alone; all cases are adjudicated"),
+    ReadingMode.PANEL: tr("panel: each reader works alone; all cases are adjudicated"),
 }
 _RULE_TEXTS: Final = {
-    ConsensusRule.MAJORITY_BACKGROUND: tr("majority; ties are background"),
-    ConsensusRule.MAJORITY_FOREGROUND: tr("majority; ties are lesion"),
+    ConsensusRule.MAJORITY_BACKGROUND: tr("majority; a tie counts as background"),
+    ConsensusRule.MAJORITY_FOREGROUND: tr("majority; a tie counts as lesion"),
     ConsensusRule.MAJORITY_THIRD: tr("majority; a third reader breaks ties"),
     ConsensusRule.UNION: tr("union: voxels in any reading"),
     ConsensusRule.INTERSECTION: tr("intersection: voxels in all readings"),
@@ -222,7 +222,10 @@ class PlanningView(QWidget):
 
     def _make_rules(self) -> QWidget:
         self.dice = self._make_limit(
-            "review_plan_dice", tr("Readings with a Dice below this disagree."), 1.0, 0.05
+            "review_plan_dice",
+            tr("Two readings with a Dice below this value count as disagreeing."),
+            1.0,
+            0.05,
         )
         self.ratio = self._make_limit(
             "review_plan_ratio",
@@ -343,7 +346,7 @@ class PlanningView(QWidget):
 
     @property
     def setup(self) -> StudySetup:
-        """Return the settings of the form."""
+        """Return the settings entered in the form."""
         files = {field: edit.text().strip() for field, edit in self.files.items()}
         paths = {field: Path(text) if text else None for field, text in files.items()}
         dice, ratio, distance = (s.value() if b.isChecked() else None for b, s in self._limits)
