@@ -56,7 +56,7 @@ _UNSHARES_FILES: Final = 2
 _TERMINAL_INPUT: Final = {0x5412: EPERM, 0x541C: EPERM}
 """TIOCSTI and TIOCLINUX, which insert input into a terminal. Source: asm-generic/ioctls.h."""
 _SIZES: Final = {1031: EPERM, 37: EINVAL, 38: EINVAL}
-"""Denied F_SETPIPE_SZ and F_OFD_SETLK(W), whose locks belong to no process. Source: linux/fcntl.h."""
+"""F_SETPIPE_SZ, and F_OFD_SETLK(W), whose locks belong to no process. Source: linux/fcntl.h."""
 _BUFFERS: Final = {7: EPERM, 8: EPERM, 60: EPERM}
 """SO_SNDBUF, SO_RCVBUF and SO_ZEROCOPY. Source: asm-generic/socket.h."""
 _SOCKET_LEVEL: Final = 1
