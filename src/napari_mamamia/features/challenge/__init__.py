@@ -1,4 +1,4 @@
-"""A challenge in a folder: submissions, sites, rankings and their leaderboard."""
+"""The challenge feature: submissions, sites, rankings and leaderboards, all in folders."""
 
 from typing import Final
 

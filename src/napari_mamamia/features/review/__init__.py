@@ -1,4 +1,4 @@
-"""Review: a study that several people read in one shared folder, without a server."""
+"""The review feature: a reader study in one shared folder, without a server."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""`open_study`: a review study as tables, its agreement, and its accepted masks."""
+"""`open_study` reads a review study: tables, reader agreement, and accepted masks."""
 
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ReviewStudy:
-    """A review study, returned by `open_study`, with ``.cases`` and ``.readers`` as tables.
+    """A review study, returned by `open_study`, with the tables ``.cases`` and ``.readers``.
 
     Every access reads the study again, because other people may be working in the study.
     """
@@ -35,7 +35,7 @@ class ReviewStudy:
         self._store = store
 
     def __repr__(self) -> str:
-        """Return the title, and the number of cases in each state."""
+        """Return the title of the study, and the number of cases in each state."""
         status = self.status
         states = ", ".join(f"{state} {count}" for state, count in status.states.items() if count)
         return f"ReviewStudy({status.study}, {status.n_cases} cases: {states})"
@@ -47,12 +47,12 @@ class ReviewStudy:
 
     @property
     def status(self) -> StudyStatus:
-        """Return the status of the study as a record."""
+        """Return the status of the study."""
         return check_study.find_status(self._store)
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """Return a row for each case, with state, readings, and how the case was decided."""
+        """Return a table with one row per case: state, readings, and how the case was decided."""
         import pandas as pd
 
         state = replay_reading(self._store, read_whole(self._store))
@@ -73,7 +73,7 @@ class ReviewStudy:
 
     @property
     def readers(self) -> "pd.DataFrame":
-        """Return a row for each person, with tasks, finished readings and minutes of work."""
+        """Return a table with one row per person: tasks, finished readings, and minutes of work."""
         import pandas as pd
 
         rows = [
@@ -107,8 +107,8 @@ class ReviewStudy:
         reader
             Your name as a lead or an adjudicator; required if the study is blind.
         unblind
-            Reason why any other person sees all readings. Person and reason are visible in the
-            audit trail.
+            Reason for seeing all readings if you are neither. Your name and the reason appear in
+            the audit trail.
         passphrase
             Passphrase of your key, required if the key is valid in the study.
         bootstrap, seed
@@ -153,7 +153,7 @@ class ReviewStudy:
 
 @advising_arguments
 def open_study(folder: PathLike) -> ReviewStudy:
-    """Return a review study made by `mamamia review init`, without changing the study.
+    """Open a review study made by `mamamia review init`; the study is not changed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Recognise the kind of model at a path by names and small text files, without running code."""
+"""Recognise the kind of a model from file names and small text files, without running code."""
 
 import re
 import zipfile
@@ -36,7 +36,7 @@ NETWORK_KINDS: Final = frozenset(
         ModelKind.SAFETENSORS,
     )
 )
-"""Networks in a single file, whose input and output are described by a recipe."""
+"""Kinds of networks in a single file; a recipe describes their input and output."""
 
 _SUFFIXES: Final = {".onnx": ModelKind.ONNX, ".safetensors": ModelKind.SAFETENSORS}
 _TORCH: Final = frozenset((".pt", ".pth", ".pt2", ".ts", ".jit", ".torchscript"))

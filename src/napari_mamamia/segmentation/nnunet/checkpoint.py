@@ -1,4 +1,4 @@
-"""nnU-Net checkpoints, read as data; a checkpoint that contains code is not opened.
+"""Read nnU-Net checkpoints as data; checkpoints that contain code are rejected.
 
 A ``.pth`` file is a pickle, and unpickling it can run any program. This module uses torch's
 restricted reader with the few additional types that nnU-Net itself stores. Source of the list: the
@@ -49,7 +49,7 @@ DAMAGE: Final = (
     RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, TypeError,
     AssertionError, ArithmeticError, struct.error,
 )  # fmt: skip
-"""Exceptions that torch's restricted reader raises for damaged files and files of other types."""
+"""Exceptions that torch's restricted reader raises for damaged or foreign files."""
 
 SAFE_SUFFIX: Final = ".safetensors"
 
@@ -163,7 +163,7 @@ def _load_file(path: Path) -> Any:
 
 
 def _globals_of_pickle(path: Path) -> Iterator[str]:
-    """Yield the names that a bare pickle would import, read from its opcodes as data."""
+    """Yield the names that a pickle outside a zip would import, read from its opcodes as data."""
     texts: list[str] = []
     memo: list[str] = []
     with suppress(*DAMAGE), open_bounded(path) as stream:

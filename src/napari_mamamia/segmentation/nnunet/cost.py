@@ -1,4 +1,4 @@
-"""The cost of an nnU-Net run, computed from the plans without loading a network."""
+"""Compute the cost of an nnU-Net run from the plans, without loading a network."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from napari_mamamia.segmentation.nnunet.card import nnunet_card_at
 
 
 def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> TilePlan:
-    """Return the plan of a cascade's second stage combined with the plan of its first stage.
+    """Combine the cost plan of a cascade's second stage with that of its first stage.
 
     The stages run one after the other, so the larger memory of the two counts. The second stage
     also holds the first stage's labels (one byte for each voxel of the case). Both networks stay
@@ -40,7 +40,7 @@ def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> 
 
 
 def after_first(ran: Ran, first: Ran, seconds: float) -> Ran:
-    """Return the record of a cascade's second stage combined with the record of its first stage.
+    """Combine the run record of a cascade's second stage with that of its first stage.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def after_first(ran: Ran, first: Ran, seconds: float) -> Ran:
 
 
 def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
-    """Return an upper limit for the tiles of a case on `grid`, or None for other kinds of model.
+    """Return an upper limit of the tiles for a case on `grid`, or None for other kinds of model.
 
     The mirrored axes are stored in the checkpoint, which is not opened. All axes are counted, so
     the engine's own plan never has more copies.
@@ -102,7 +102,7 @@ def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> T
 
 
 def stage_bytes(plans: Plans, padded: Sequence[int], grid: Grid) -> int:
-    """Return the memory in bytes of one stage's data, half-precision sums and resampling.
+    """Return the memory of one stage in bytes: data, half-precision sums and resampling.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def copies_at_most(axes: int, most: int | None) -> int:
 
 
 def first_stage_of(card: ModelCard, plans: Plans, checksums: bool = False) -> ModelCard:
-    """Return the card of the model whose labels a cascade's second stage refines.
+    """Return the card of the first stage, whose labels the second stage of a cascade refines.
 
     That model's folder is next to the second stage's folder and has the same name, except for its
     own configuration.

@@ -1,4 +1,4 @@
-"""The system-call filter of bubblewrap's sandbox, as a BPF program for the kernel.
+"""System-call filter for bubblewrap's sandbox, as a BPF program for the kernel.
 
 The sandbox hides files and the network, but not the kernel itself. No submission needs to mount,
 trace, load kernel modules, create namespaces, or communicate outside the network namespace
@@ -35,13 +35,13 @@ _FORBIDDEN: Final = """
     io_uring_enter 426 426, io_uring_register 427 427, uselib 134 -, ustat 136 -, sysfs 139 -,
     _sysctl 156 -, memfd_create 319 279, memfd_secret 447 447, shmget 29 194
 """
-"""Name, number on x86_64, and number on aarch64 ("-": the call does not exist)."""
+"""Denied system calls: name, number on x86_64, and number on aarch64."""
 _LACKING: Final = """
     msgget 68 186, semget 64 190, mq_open 240 180, splice 275 76, tee 276 77, vmsplice 278 75,
     sendfile 40 71, inotify_init 253 -, inotify_init1 294 26, landlock_create_ruleset 444 444,
     seccomp 317 277
 """
-"""System calls as in `_FORBIDDEN`, but reported as missing, because programs have alternatives."""
+"""System calls reported as missing, because programs have alternatives; see `_FORBIDDEN`."""
 
 _NEW_ROOMS: Final = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET of linux/sched.h."""
@@ -78,7 +78,7 @@ _ERROR: Final = 0x00050000
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """An architecture, with its audit number, its column, and its calls with checked arguments."""
+    """An architecture with its audit number, table column, and calls with checked arguments."""
 
     audit: int
     column: int
@@ -121,7 +121,7 @@ def call_filter(machine: str = "", spared: Sequence[str] = ()) -> bytes | None:
 
 @contextmanager
 def filter_file(content: bytes) -> Iterator[int]:
-    """Yield an open file with the filter, to be passed to bubblewrap."""
+    """Yield an open file that contains the filter, for bubblewrap."""
     reading, writing = os.pipe()
     try:
         with os.fdopen(writing, "wb") as stream:
@@ -181,7 +181,7 @@ def _make_program(machine: _Machine, spared: Sequence[str]) -> Iterator[bytes]:
 def _refuse_values(
     number: int, argument: int, errors: Mapping[int, int], before: tuple[bytes, ...] = ()
 ) -> Iterator[bytes]:
-    """Yield the steps that deny a call for some values of an argument; `before` come first."""
+    """Yield the filter steps that deny a call for some values of an argument."""
     refusals = (
         step
         for value, error in errors.items()
@@ -197,7 +197,7 @@ def _refuse_values(
 def _allow_only(
     number: int, argument: int, allowed: tuple[int, ...], error: int
 ) -> Iterator[bytes]:
-    """Yield the steps that allow a call only for some values of an argument."""
+    """Yield the filter steps that allow a call only for some values of an argument."""
     passes = (
         step
         for value in allowed
@@ -208,7 +208,7 @@ def _allow_only(
 
 
 def _match_call(number: int, *steps: bytes) -> Iterator[bytes]:
-    """Yield steps that apply to one call only; the last step ends the program."""
+    """Yield the filter steps for one call; the last of them ends the program."""
     yield _make_step(_JUMP_EQUAL, number, otherwise=len(steps))
     yield from steps
 

@@ -1,4 +1,5 @@
-"""Commands of `mamamia review`: a study that several people read in one shared folder.
+"""Commands of `mamamia review`, which runs a reader study in one shared folder.
 
-`commands` registers all commands; `keys` and `quality` define the commands of their subject.
+`commands` registers all commands. `keys` defines the commands for signing keys, and `quality` the
+commands for quality control.
 """

@@ -1,4 +1,4 @@
-"""Commands of `mamamia review`, from planning a study to its report."""
+"""Commands of `mamamia review`, from planning a reader study to its report."""
 
 import sys
 from collections.abc import Callable
@@ -66,12 +66,12 @@ def make_out_option(text: str) -> Any:
 
 
 def make_images_option(text: str) -> Any:
-    """Return the option for the data set of a study's images, as a string; see `StudyArgument`."""
+    """Return the option for a data set with a study's images, as a string; see `StudyArgument`."""
     return typer.Option("--images", metavar="DATASET", parser=Path, help=text)
 
 
 def open_study(study: Path, out: Path | None = None) -> "FolderStore":
-    """Return the store of the study in a folder.
+    """Open the study in a folder and return its event store.
 
     Raises
     ------
@@ -89,7 +89,9 @@ def open_study(study: Path, out: Path | None = None) -> "FolderStore":
 
 
 def save_there(out: Path, save: Callable[[Path], T]) -> T:
-    """Call `save` for the output folder `out`, which may be on a share, and return the result.
+    """Call `save(out)` with a time limit, because `out` may be on a network share.
+
+    The result is that of `save`.
 
     Raises
     ------
@@ -102,7 +104,7 @@ def save_there(out: Path, save: Callable[[Path], T]) -> T:
 
 
 def read_passphrase(path: Path | None, *, is_new: bool = True) -> str:
-    """Read the passphrase from a file or prompt for it, twice if `is_new`."""
+    """Read a passphrase from a file, or prompt for it; prompt twice if `is_new`."""
     if path is not None:
         from napari_mamamia.features.review.io import keys
 
@@ -126,7 +128,7 @@ OfOption = Annotated[str, typer.Option("--of", metavar="NAME", help="Owner of th
 
 
 def lead_key(passphrase_file: PassphraseOption = None) -> None:
-    """Make a lead's key before the study exists; `init --lead-key` puts it into study.json.
+    """Create a lead's key before the study exists; `init --lead-key` writes it to study.json.
 
     Example: mamamia review lead-key
     """
@@ -151,7 +153,7 @@ def key(
     ] = False,
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Make your signing key on this computer, or show its digits.
+    """Create your signing key on this computer, or show its digits.
 
     Example: mamamia review key STUDY --reader Ann
     """
@@ -186,7 +188,7 @@ def countersign(
     ],
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Countersign a reader's key as a lead; signatures by the key count from then on.
+    """Countersign a reader's key as a lead, so that signatures made with the key become valid.
 
     Example: mamamia review countersign STUDY --reader Eve --of Ann --digits 1234567890123456
     """
@@ -222,7 +224,7 @@ def revoke(
     ] = "",
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Revoke a lost or stolen key; signatures proven to be earlier remain valid.
+    """Revoke a lost or stolen key; signatures proven to be older remain valid.
 
     Example: mamamia review revoke STUDY --reader Ann --reason lost
     """
@@ -314,7 +316,7 @@ def queue(
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Sort cases by disagreement of model and reference: OUT/queue.csv, .json, .txt.
+    """Sort cases by disagreement between model and reference: OUT/queue.csv, .json, .txt.
 
     Example: mamamia review queue SCORES --out QUEUE
     """
@@ -353,7 +355,7 @@ def capture(
     ] = 0.95,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Show the errors found and whether reading may stop: OUT/capture.csv, .json, .txt.
+    """Show the errors found, and whether reading may stop: OUT/capture.csv, .json, .txt.
 
     Example: mamamia review capture QUEUE/queue.json --found results.csv --out CAPTURE
     """
@@ -550,7 +552,7 @@ def status(
     unblind: UnblindOption = "",
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Show the state of a study; exit 3 on conflicts. OUT/status.json.
+    """Show the state of a study in OUT/status.json; exit with code 3 if there are conflicts.
 
     Example: mamamia review status STUDY
     """
@@ -603,7 +605,7 @@ def verify(
     unblind: UnblindOption = "",
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Verify a study's hashes, signatures and rules; exit 3 on any problem.
+    """Verify a study's hashes, signatures and rules; exit with code 3 if there is a problem.
 
     Example: mamamia review verify STUDY
     """
@@ -636,7 +638,7 @@ def audit(
     unblind: UnblindOption = "",
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Write the audit trail: every event in order, OUT/audit.csv and OUT/audit.html.
+    """Write the audit trail, which lists every event in order: OUT/audit.csv and OUT/audit.html.
 
     Example: mamamia review audit STUDY --out AUDIT
     """
@@ -679,7 +681,7 @@ def agreement(
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
 ) -> None:
-    """Measure reader agreement; exit 3 if anything was left out. OUT/agreement.json, .csv.
+    """Measure reader agreement: OUT/agreement.json, .csv; exit with code 3 if data is missing.
 
     Example: mamamia review agreement STUDY --out AGREEMENT
     """
@@ -738,7 +740,7 @@ def export(
         typer.Option("--positives", metavar="FILE", help="Cases with truth 1, one per line."),
     ] = None,
 ) -> None:
-    """Export accepted masks, answers and tables; exit 3 on conflicts or missing content.
+    """Export accepted masks, answers and tables; exit with code 3 if anything is missing.
 
     Example: mamamia review export STUDY --out EXPORT
     """
@@ -790,7 +792,7 @@ def report(
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Write a study's report as one HTML page; exit 3 on problems. OUT/report.html.
+    """Write a study's report, OUT/report.html; exit with code 3 if there is a problem.
 
     Example: mamamia review report STUDY --out REPORT
     """

@@ -1,4 +1,4 @@
-"""Functions for `mamamia score --study` and `mamamia view --study`."""
+"""Functions that read a review study for `mamamia score --study` and `mamamia view --study`."""
 
 import sys
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from napari_mamamia.core.names import count_of
 
 @contextmanager
 def study_reference(study: Path) -> Iterator[Path]:
-    """Yield a folder with the accepted masks of a review study; exit 3 if a mask is broken."""
+    """Yield a folder with the accepted masks of a study; exit with code 3 if a mask is damaged."""
     from napari_mamamia.features.review.io.store import FolderStore
     from napari_mamamia.features.review.services.accepted import accepted_reference
     from napari_mamamia.io.files.user_folders import review_folder
@@ -32,7 +32,7 @@ def study_reference(study: Path) -> Iterator[Path]:
 
 
 def view_study(study: Path, reader: str | None) -> dict[str, str]:
-    """Return the environment variables that open a review study, after checking the person."""
+    """Check the reader, and return the environment variables that make napari open the study."""
     from napari_mamamia.features.review.io.store import FolderStore
     from napari_mamamia.features.review.services.look import find_person, load_state
     from napari_mamamia.io.files.user_folders import review_folder

@@ -1,1 +1,1 @@
-"""The records of a review study and of its quality checks."""
+"""Data classes of a review study and of its quality control."""

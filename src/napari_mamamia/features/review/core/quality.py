@@ -1,4 +1,4 @@
-"""Records of quality control: disagreement of each case, and the reading order."""
+"""Data classes of quality control: the disagreement in each case, and the reading order."""
 
 import math
 from dataclasses import dataclass
@@ -8,19 +8,18 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.names import count_of
 
 RANDOM_SHARE: Final = 0.1
-"""Fraction of the cases that are read first, in random order. Our choice."""
+"""Fraction of the cases that are read first, in random order (our choice)."""
 
 
 @dataclass(frozen=True, slots=True)
 class QualityCase:
-    """The disagreement between model and reference in a case; NaN, None or "" if unknown.
+    """The disagreement between model and reference in one case; unknown values are NaN, None or "".
 
     Parameters
     ----------
     dice, hd95_mm
         Dice and HD95 between model and reference. If Dice is undefined because one mask is empty,
-        it
-        counts as 0.
+        it counts as 0.
     n_missed
         Number of reference lesions that the model's mask does not overlap.
     is_other_side
@@ -53,7 +52,7 @@ class QualityCase:
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace:
-    """A case's place in the queue.
+    """The position of a case in the reading queue.
 
     Parameters
     ----------
@@ -76,7 +75,7 @@ class QueuePlace:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The order in which cases are read, and the values that determine the order.
+    """The order in which cases are read, with the values that determine this order.
 
     Raises
     ------

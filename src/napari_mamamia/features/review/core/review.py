@@ -1,7 +1,7 @@
 """The frozen plan of a review study: cases, readers with roles, rules and assigned readings.
 
-Later changes are events, see `features/review/rules`; the plan never changes after the study has
-begun.
+The plan never changes after the study has begun; everything later is recorded as an event, see
+`features/review/rules`.
 """
 
 import re
@@ -18,11 +18,11 @@ from napari_mamamia.core.names import count_of
 T = TypeVar("T")
 
 LEASE_S: Final = 1800
-"""Seconds for which a claim is valid without activity of its holder. Our choice."""
+"""Seconds without activity after which a reader's claim on a case expires (our choice)."""
 
 
 class Role(StrEnum):
-    """The role of a person in a study; the value is used in files and in the window."""
+    """The role of a person in a study; the values appear in files and in the window."""
 
     LEAD = "lead"
     READER = "reader"
@@ -30,11 +30,11 @@ class Role(StrEnum):
 
 
 JUDGES: Final = frozenset({Role.ADJUDICATOR, Role.LEAD})
-"""Roles of people who may adjudicate."""
+"""Roles that allow a person to adjudicate."""
 
 
 class ReadingMode(StrEnum):
-    """The number and order of a case's readings; see `docs/methods/review.md`.
+    """How many readers read a case, and in what order; see `docs/methods/review.md`.
 
     INDEPENDENT and PANEL: several readers, each alone; in a panel every case is adjudicated.
     SECOND_LOOK: the second reader sees the first reader's mask. ARBITRATION: two readers, and an
@@ -48,12 +48,12 @@ class ReadingMode(StrEnum):
 
     @property
     def n_fixed(self) -> int | None:
-        """The number of readings of a case if the mode fixes it, otherwise None."""
+        """Return the number of readings per case if the mode fixes this number, otherwise None."""
         return 2 if self in (ReadingMode.SECOND_LOOK, ReadingMode.ARBITRATION) else None
 
 
 class ConsensusRule(StrEnum):
-    """The rule that combines readings into one mask; a majority's name states how ties count."""
+    """The rule that combines readings into one mask; names of majority rules say how ties count."""
 
     MAJORITY_BACKGROUND = "majority-background"
     MAJORITY_FOREGROUND = "majority-foreground"
@@ -64,7 +64,7 @@ class ConsensusRule(StrEnum):
 
 
 class ReviewFormat(StrEnum):
-    """An export format of a study, written to its own folder."""
+    """An export format for a study; each format is written to its own folder."""
 
     MASKS = "masks"
     ANSWERS = "answers"
@@ -84,7 +84,7 @@ class Meaning(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilePrint:
-    """A file, with its relative POSIX path and the SHA-256 of its bytes."""
+    """A file, identified by its relative POSIX path and the SHA-256 of its bytes."""
 
     name: str
     sha256: str
@@ -94,9 +94,10 @@ class FilePrint:
 class StudyCase:
     """A case of a study.
 
-    `key` names the case in events and files, independent of the characters in the case id. `site`
-    is the origin of the images according to the data set, or "" if unknown. `patient`, `visit` and
-    `side` are taken from the data set; they are "" if its layout does not state them.
+    `key` identifies the case in events and file names, because a case id may contain characters
+    that are not allowed in a file name. `site` is the origin of the images according to the data
+    set, or "" if unknown. `patient`, `visit` and `side` come from the data set, or are "" if the
+    folder layout does not state them.
     """
 
     key: str
@@ -109,13 +110,13 @@ class StudyCase:
 
     @property
     def exam(self) -> tuple[str, str, str]:
-        """Patient, visit and side as table cells."""
+        """Return the patient, visit and side, for use as table cells."""
         return self.patient, self.visit, self.side
 
 
 @dataclass(frozen=True, slots=True)
 class StudyReader:
-    """A reader: `reader_id` names folders and never changes, `name` is the displayed name."""
+    """A reader: `reader_id` is permanent and names folders, and `name` is the displayed name."""
 
     reader_id: str
     name: str
@@ -129,7 +130,7 @@ class StudyReader:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A reading assigned to a reader; `occasion` is 0, or 1 for the hidden repeat."""
+    """A reading assigned to a reader; `occasion` is 1 for a hidden repeat, otherwise 0."""
 
     reader: str
     case: str
@@ -138,7 +139,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """The criteria by which two readings disagree; None for a criterion that is off.
+    """The criteria by which two readings disagree; a criterion set to None is not used.
 
     Parameters
     ----------
@@ -150,8 +151,7 @@ class Triggers:
         Readings disagree if the 95 % Hausdorff distance is above this value, in mm.
     lesion_count, category
         Whether a different number of lesions, or a different answer to a category question, counts
-        as
-        disagreement.
+        as disagreement.
     """
 
     dice_below: float | None = 0.7
@@ -163,7 +163,7 @@ class Triggers:
 
 @dataclass(frozen=True, slots=True)
 class LeadKey:
-    """The public key (Ed25519, 64 hexadecimal digits) of a lead, stored in the study file."""
+    """A lead's public key (Ed25519, 64 hexadecimal digits), stored in the study file."""
 
     reader: str
     key: str
@@ -171,7 +171,7 @@ class LeadKey:
 
 @dataclass(frozen=True, slots=True)
 class Honeypots:
-    """Control cases with known truth, which only the lead's list names.
+    """Control cases with known truth; only a separate list of the lead names these cases.
 
     `sha256` is the digest of the lead's list, so that the list cannot be changed afterwards.
     """
@@ -221,10 +221,10 @@ class StudyPlan:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """The content of a study file; `tasks` are in each reader's reading order.
+    """The content of a study file; `tasks` lists each reader's tasks in reading order.
 
-    `data_set` is the folder that contained the images when the study was made. `files` are frozen
-    with the study file, such as the protocol.
+    `data_set` is the folder that contained the images when the study was created. `files` lists
+    further files that are frozen with the study file, such as the protocol.
     """
 
     study_id: str
@@ -270,11 +270,11 @@ class Study:
                 )
 
     def case(self, key: str) -> StudyCase:
-        """Return the case with a key, or raise `CaseError`."""
+        """Return the case with a given key, or raise `CaseError`."""
         return _find_one((case for case in self.cases if case.key == key), "a case key", key)
 
     def case_of_id(self, case_id: str) -> StudyCase:
-        """Return the case with an id or a number (`number_of`), or raise `CaseError`."""
+        """Return the case with a given id or pseudonym (see `number_of`), or raise `CaseError`."""
         by_id = [case for case in self.cases if case.case_id == case_id]
         by_number = [case for case in self.cases if self.number_of(case.key) == case_id]
         if self.hides_site and not by_id + by_number:
@@ -286,7 +286,7 @@ class Study:
 
     @property
     def hides_site(self) -> bool:
-        """Whether readers must not learn the site of a case."""
+        """Return whether readers must not learn which site a case comes from."""
         return self.plan.blinding.hides(Hidden.SITE)
 
     def number_of(self, key: str) -> str:
@@ -294,17 +294,17 @@ class Study:
         return f"case-{key.removeprefix('c')}"
 
     def signed_id(self, key: str) -> str:
-        """Return the name of a case in signatures, the same for everybody in the study."""
+        """Return the case name used in signatures, which is the same for everybody in the study."""
         return self.number_of(key) if self.hides_site else self.case(key).case_id
 
     @property
     def pseudonymized(self) -> "Study":
-        """Return a copy with pseudonyms for case ids, and without patients, sites and files."""
+        """Return a copy without patients, sites and files, and with pseudonyms for case ids."""
         cases = (StudyCase(case.key, self.number_of(case.key)) for case in self.cases)
         return replace(self, cases=tuple(cases))
 
     def reader(self, reader_id: str) -> StudyReader:
-        """Return the reader with an id, or raise `CaseError`."""
+        """Return the reader with a given id, or raise `CaseError`."""
         return _find_one(
             (reader for reader in self.readers if reader.reader_id == reader_id),
             "a reader",
@@ -312,7 +312,7 @@ class Study:
         )
 
     def tasks_of(self, reader_id: str) -> tuple[Task, ...]:
-        """Return the tasks of a reader, in order."""
+        """Return a reader's tasks in reading order."""
         return tuple(task for task in self.tasks if task.reader == reader_id)
 
 

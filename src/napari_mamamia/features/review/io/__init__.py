@@ -1,4 +1,4 @@
-"""Files of a review study: study file, events, masks by hash, claims and keys.
+"""Files of a review study: study file, events, masks named by hash, claims and keys.
 
 ::
 
@@ -7,7 +7,7 @@
     STUDY/masks/SHA256.nii.gz             written once
     STUDY/claims/CASE.ROUND.WHO.N         created exclusively
 
-The folder may be on a network share that hangs. Therefore `share` runs all access as
+The folder may be on a network share that stops responding. Therefore `share` runs all access as
 `background_tasks`. `store` defines the interface and implements it for a folder; `schema.sql` is
 the equivalent for PostgreSQL. Nothing relies on file locks.
 """

@@ -1,4 +1,4 @@
-"""Ed25519 keys of readers; the private key is stored encrypted on the reader's computer.
+"""Readers' Ed25519 keys; a private key is stored encrypted on the reader's own computer.
 
 A key file is JSON: the public key, and the private key encrypted with ChaCha20-Poly1305 under a key
 derived from the passphrase with scrypt. A forgotten passphrase cannot be recovered; the reader then
@@ -26,7 +26,7 @@ _LEAD_KEYS: Final = "lead-keys"
 _SALT: Final = 16
 _NONCE: Final = 12
 _COST: Final = 1 << 15
-"""scrypt's n, with r = 8 and p = 3: 32 MB and about 0.3 s.
+"""The scrypt cost parameter n; with r = 8 and p = 3, it needs 32 MB and about 0.3 s.
 
 Source: OWASP, Password Storage Cheat Sheet, which lists these parameters.
 """
@@ -48,16 +48,16 @@ def key_path(home: Path, study_id: str, reader: str) -> Path:
 
 
 def make_lead_key(home: Path, passphrase: str) -> str:
-    """Create the key of a lead before the study exists, and return the public key.
+    """Create a lead's key before the study exists, and return the public key.
 
-    The key is stored on this computer until `adopt_lead_key` assigns it to a study whose file lists
-    this key. The errors are the same as in `make_key`.
+    The key stays on this computer until `adopt_lead_key` assigns it to a study whose file lists it.
+    The errors are the same as in `make_key`.
     """
     return make_key(home / _LEAD_KEYS / f"{secrets.token_hex(8)}.key.json", passphrase)
 
 
 def adopt_lead_key(home: Path, path: Path, publics: Iterable[str]) -> None:
-    """Copy a lead's key listed in the study file to the study's key path, unless a key exists."""
+    """Copy a lead's key to the study's key path if the study file lists it, unless a key exists."""
     names = set(publics)
     if not names or path.exists():
         return
@@ -70,7 +70,7 @@ def adopt_lead_key(home: Path, path: Path, publics: Iterable[str]) -> None:
 
 
 def make_key(path: Path, passphrase: str) -> str:
-    """Create a key, write it to a file, and return the public key (64 hexadecimal digits).
+    """Create a key pair, write it to a file, and return the public key (64 hexadecimal digits).
 
     Raises
     ------
@@ -108,7 +108,7 @@ def make_key(path: Path, passphrase: str) -> str:
 
 @reads("a key for review studies", "ask the study's lead for a new file")
 def read_public_key(path: Path) -> str:
-    """Return the public key of a key file; no passphrase is needed."""
+    """Return the public key in a key file, which needs no passphrase."""
     return str(_read_key_file(path)["public"])
 
 
@@ -151,7 +151,7 @@ def sign_with(path: Path, passphrase: str, message: bytes) -> str:
 
 
 def set_key_aside(path: Path) -> Path:
-    """Rename a key file whose passphrase was lost, and return the new path."""
+    """Rename a key file whose passphrase was lost, and return the new path of the file."""
     number = 1
     while (aside := path.with_name(f"{path.name}.set-aside-{number}")).exists():
         number += 1
@@ -161,14 +161,14 @@ def set_key_aside(path: Path) -> Path:
 
 @reads("a passphrase on its first line", "write the passphrase there")
 def read_passphrase(path: Path) -> str:
-    """Return the first line of a file without the line end."""
+    """Return the first line of a passphrase file, without the line ending."""
     with open_plain(path) as stream:
         text = stream.read(_MOST_BYTES).decode("utf-8-sig")
     return text.splitlines()[0] if text else ""
 
 
 def signature_fits(key: str, signature: str, message: bytes) -> bool:
-    """Return whether a signature of a message is valid for a public key."""
+    """Return whether a signature is valid for a message and a public key."""
     _, curve = _load_ciphers()
     from cryptography.exceptions import InvalidSignature
 
@@ -182,7 +182,7 @@ def signature_fits(key: str, signature: str, message: bytes) -> bool:
 
 @reads("a key for review studies", "restore the file from a copy, or create a new key")
 def require_whole_key(path: Path) -> str:
-    """Check a key file as far as possible without the passphrase, and return the public key.
+    """Check the parts of a key file that need no passphrase, and return the public key.
 
     Raises
     ------
@@ -228,7 +228,7 @@ def _stretch_passphrase(passphrase: str, salt: bytes) -> bytes:
 
 
 def _load_ciphers() -> tuple[Any, Any]:
-    """Return the cryptography modules, imported here because the import takes 40 ms."""
+    """Import the cryptography modules on demand, because the import takes 40 ms."""
     from cryptography.hazmat.primitives.asymmetric import ed25519
     from cryptography.hazmat.primitives.ciphers import aead
 

@@ -1,4 +1,4 @@
-"""Read the files of quality control: queue, disagreement criteria, and reading results."""
+"""Read the files of quality control: the queue, disagreement criteria, and reading results."""
 
 import json
 import math
@@ -30,7 +30,7 @@ SIGNS: Final = ("missed_lesions", "count_difference", "doubt", "other_side", "to
 
 @dataclass(frozen=True, slots=True)
 class CaseSigns:
-    """Further disagreement criteria for a case from a table; NaN, None or "" if missing.
+    """Additional disagreement criteria for a case, read from a table; NaN, None or "" if missing.
 
     See `core.quality.QualityCase`.
     """
@@ -44,14 +44,14 @@ class CaseSigns:
 
 
 def queue_text(queue: Queue) -> str:
-    """Return the JSON text of a queue."""
+    """Return a queue as JSON text."""
     content = {_QUEUE_KEY: _SCHEMA, **_CODEC.plain(queue)}
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
 @reads("a queue of quality control (JSON)", _REMEDY)
 def read_queue(path: Path) -> Queue:
-    """Return the queue in a file.
+    """Read a queue from a file.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def read_queue(path: Path) -> Queue:
 
 @reads("a table of disagreement criteria", "add a column case_id and at least one criterion")
 def read_signs(path: Path) -> dict[str, CaseSigns]:
-    """Read the disagreement criteria of each case in a table (.csv, .xlsx, .ods).
+    """Read the disagreement criteria of each case from a table (.csv, .xlsx, .ods).
 
     Columns: `case_id` and any of `missed_lesions`, `count_difference`, `doubt` (numbers),
     `other_side`, `touches_border` (yes or no), `site`; other columns are ignored.
@@ -96,7 +96,7 @@ def read_signs(path: Path) -> dict[str, CaseSigns]:
 
 @reads("a table of reading results", "add the columns case_id and error (yes or no)")
 def read_marks(path: Path) -> dict[str, bool]:
-    """Read whether each case had an error, in line order, leaving out unread cases.
+    """Read from a table whether each case had an error, in line order; unread cases are omitted.
 
     The columns are `case_id` and `error` (yes or no); an empty `error` means that the case was not
     read.

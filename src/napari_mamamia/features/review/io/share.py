@@ -1,7 +1,7 @@
-"""Access to a folder that may be on a network share, with a time limit.
+"""Access, with a time limit, to a folder that may be on a network share.
 
-An unreachable network share may block every system call indefinitely, without a timeout. Therefore
-all access to the folder runs as a background task in a daemon thread. A task without progress is
+If a network share is unreachable, any system call on it may block indefinitely. Therefore all
+access to the folder runs as a background task in a daemon thread. A task without progress is
 abandoned. While it still blocks, further tasks on the same folder fail at once, so that at most one
 thread per folder is blocked and the program can exit. This applies to a study's folder, its data
 set, and the output folder.
@@ -19,20 +19,20 @@ from napari_mamamia.core.progress import Cancelled, Progress, forward_progress, 
 T = TypeVar("T")
 
 ANSWER_S: Final = 10.0
-"""Seconds without a response after which a share counts as unreachable. Our choice."""
+"""Seconds without a response after which a share counts as unreachable (our choice)."""
 FILE_S: Final = 60.0
-"""Time limit in s between progress reports of a task, which reports at least once per file."""
+"""Maximum seconds between two progress reports of a task, which reports at least once per file."""
 _PACE_S: Final = 0.1
 _TIDY_S: Final = 2.0
-"""Seconds that a stopped task may take to clean up. Our choice."""
+"""Seconds that a stopped task may take to clean up (our choice)."""
 
 
 class SilentShareError(SaveError):
-    """Error raised if a share does not respond; the operation may still take effect later."""
+    """Error raised if a share does not respond; the operation may still be completed later."""
 
 
 class Share:
-    """A folder that may be on a network share; only background tasks receive its path.
+    """A folder that may be on a network share; the path is passed only to background tasks.
 
     Parameters
     ----------
@@ -50,16 +50,16 @@ class Share:
         self._answer_s, self._file_s = answer_s, file_s
 
     def look(self, work: Callable[[Path], T]) -> T:
-        """Run a short task on the folder, and return its result; see `run`."""
+        """Run a short task on the folder and return its result; see `run`."""
         return self._start_background_task(
             work, ANSWER_S if self._answer_s is None else self._answer_s
         )
 
     def run(self, work: Callable[[Path], T]) -> T:
-        """Return the result of `work` for the folder, or raise its exception.
+        """Run `work(folder)` in a thread, and return its result or raise its exception.
 
-        `work` runs in a thread and must be stateless, because an abandoned call may still finish.
-        Its progress is reported in the calling thread.
+        `work` must be stateless, because an abandoned call may still finish later. Its progress is
+        reported in the calling thread.
 
         Raises
         ------
@@ -107,7 +107,7 @@ def _list_background_tasks(place: str) -> "list[_BackgroundTask]":
 
 
 class _BackgroundTask(threading.Thread):
-    """A daemon thread that runs a function on a share without delaying the program's exit."""
+    """A daemon thread that runs a function on a share and does not delay the program's exit."""
 
     def __init__(self, place: str, work: Callable[[], object]) -> None:
         super().__init__(name=f"share {place}", daemon=True)
@@ -119,7 +119,7 @@ class _BackgroundTask(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Run the function, and keep an exception for the waiting thread."""
+        """Run the function, and store any exception for the waiting thread."""
         try:
             with listening(self._note_sign):
                 self._work()
@@ -129,7 +129,7 @@ class _BackgroundTask(threading.Thread):
             self._ended.set()
 
     def wait(self, wait_s: float) -> bool:
-        """Wait for the end and forward progress; return False after `wait_s` without progress.
+        """Wait for the end, forwarding progress; return False after `wait_s` without progress.
 
         Waiting for a task on a different folder counts as progress, because that task has its own
         time limit.
@@ -148,7 +148,7 @@ class _BackgroundTask(threading.Thread):
         return True
 
     def stop(self) -> None:
-        """Stop at the next progress report; the time for cleaning up is limited."""
+        """Ask the task to stop at its next progress report, and limit the time for cleaning up."""
         self.is_given_up = True
         self.join(_TIDY_S)
         self.is_given_up = self.is_alive()

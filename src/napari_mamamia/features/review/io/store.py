@@ -1,9 +1,10 @@
-"""Storage of a study's events, masks and claims: the interface, and a shared folder.
+"""Storage of a study's events, masks and claims: the interface, and its shared-folder version.
 
 The folder may be on a network share that is temporarily unreachable. An event is therefore first
-written on this computer, and sent immediately or later. `FolderStore.unsent` counts waiting events.
-Events that a program left unsent, even after a crash, are sent by the next program on the same
-computer. A file that was sent completely is moved to this computer's copy of the study.
+written on this computer, and then sent to the folder immediately or later. `FolderStore.unsent`
+counts waiting events. Events that a program left unsent, even after a crash, are sent by the next
+program on the same computer. A file that was sent completely is moved to this computer's copy of
+the study.
 
 All access to the shared folder is a background task of `share`, so that a hanging share is treated
 as unreachable.
@@ -63,7 +64,7 @@ _MOST_BYTES: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A visible claim with its holder, which does not guarantee exclusivity.
+    """A claim on a case, visible to others, with its holder; it does not guarantee exclusivity.
 
     `age_s` is the time since the last renewal, by the clock of the share.
     """
@@ -104,7 +105,7 @@ def take_claim(folder: Path, claim: Claim, lease_s: float) -> Claim:
 
 
 def renew_claim(folder: Path, claim: Claim) -> bool:
-    """Renew a claim of this session; return False if somebody else has taken the claim.
+    """Renew a claim held by this session; return False if somebody else has taken it over.
 
     Raises
     ------
@@ -119,7 +120,7 @@ def renew_claim(folder: Path, claim: Claim) -> bool:
 
 
 def newest_claims(folder: Path) -> tuple[Claim, ...]:
-    """Return the newest unreleased claim of each case or reading."""
+    """Return the newest unreleased claim on each case or reading."""
     newest: dict[str, Path] = {}
     for path in sorted(folder.glob("*"), key=_number_of):
         if _number_of(path):
@@ -155,7 +156,7 @@ def _write_claim(folder: Path, claim: Claim, *, overwrite: bool) -> None:
 
 
 def _read_clock_of(folder: Path) -> float:
-    """Return the current time by the share's clock, which also dates the claims.
+    """Return the current time by the share's clock, which also determines the age of claims.
 
     This computer's clock is used if the share accepts no file.
     """
@@ -201,7 +202,9 @@ def write_mask_once(path: Path, content: bytes) -> None:
 
 
 def send_masks(source: Path, target: Path) -> str:
-    """Move the masks in a folder to another; return the name of a damaged mask, which is not moved.
+    """Move the masks in one folder to another, and return the name of a damaged mask, or "".
+
+    A damaged mask is not moved.
 
     Raises
     ------
@@ -221,7 +224,7 @@ def send_masks(source: Path, target: Path) -> str:
 
 
 def list_changed_masks(folder: Path) -> tuple[str, ...]:
-    """Read all files in a folder; return the names that differ from the bytes' SHA-256."""
+    """Return the names of the files in a folder whose content does not match their SHA-256."""
     return tuple(
         path.name
         for path in paced(sorted(folder.glob("*")), "Reading masks")
@@ -232,7 +235,7 @@ def list_changed_masks(folder: Path) -> tuple[str, ...]:
 
 @reads("a mask of a review study", "restore the file from a backup, or read the case again")
 def read_mask(path: Path, sha256: str) -> bytes:
-    """Return the bytes of a mask file.
+    """Read a mask file and return its bytes.
 
     Raises
     ------
@@ -253,12 +256,12 @@ MASKS: Final = "masks"
 
 
 def stat_study(folder: Path) -> os.stat_result:
-    """Return the file status of the study file; OSError if the share is unreachable."""
+    """Return the file status of the study file; raise OSError if the share is unreachable."""
     return (folder / STUDY_NAME).stat()
 
 
 def read_study_events(folder: Path, origin: str, before: EventLog) -> tuple[bool, EventLog]:
-    """Return all events with their problems, and whether the study file's hash is `origin`."""
+    """Return whether the study file's hash is `origin`, and all events with their problems."""
     is_same = hash_study(folder) == origin
     log = read_events(folder / EVENTS, origin, before)
     if is_same:
@@ -270,7 +273,7 @@ def read_study_events(folder: Path, origin: str, before: EventLog) -> tuple[bool
 def require_same_study(
     folder: Path, origin: str, before: tuple[int, int, int] | None
 ) -> tuple[int, int, int]:
-    """Check that the folder holds the same study; return the size, time and inode of its file.
+    """Check that a folder holds the same study; return size, time and inode of the study file.
 
     The modification time is in nanoseconds. With these values, a change is detected without reading
     the file.
@@ -303,7 +306,7 @@ def read_waiting(folder: Path) -> dict[str, bytes]:
 def send_all(
     home: Path, outbox: Mapping[str, bytes], sent: Mapping[str, int], folder: Path
 ) -> tuple[dict[str, int], str]:
-    """Send the waiting masks to the study, then the waiting events.
+    """Send the waiting masks, and then the waiting events, to the study's folder.
 
     Returns
     -------
@@ -325,7 +328,7 @@ def send_all(
 
 
 def _send_lines(path: Path, whole: bytes) -> None:
-    """Append the missing lines to the study's copy of this computer's event file.
+    """Append the lines that are missing in the study's copy of this computer's event file.
 
     Raises
     ------
@@ -352,7 +355,7 @@ def find_mask(path: Path, sha256: str) -> bytes | None:
 
 
 def list_masks_in(folder: Path) -> frozenset[str]:
-    """Return the SHA-256 of the masks in a folder by file name; empty if the folder is missing.
+    """Return the SHA-256 in the name of each mask in a folder; empty if there is no such folder.
 
     `glob` is not used because it returns nothing for an unreadable folder (Python 3.13), so that
     all readings would seem to have no mask.
@@ -365,7 +368,7 @@ def list_masks_in(folder: Path) -> frozenset[str]:
 
 
 def list_masks_of_study(folder: Path) -> frozenset[str]:
-    """Return the SHA-256 of a study's masks; raise OSError if the folder cannot be read."""
+    """Return the SHA-256 of each of a study's masks; raise OSError if the folder is unreadable."""
     stat_study(folder)
     return list_masks_in(folder / MASKS)
 
@@ -377,10 +380,10 @@ _KNOWN_EVERY_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StoreReading:
-    """Visible content of a study at one time: events by chain, problems, and masks by SHA-256.
+    """The visible content of a study at one time: events by chain, problems, and masks by SHA-256.
 
-    `away` explains why some content is not visible now, or is "" if everything is visible. The
-    masks then include those that this computer has read before.
+    `away` explains why some content is not visible now, or is "" if everything is visible. If it is
+    not "", `masks` includes the masks that this computer has read before.
     """
 
     chains: Mapping[str, Sequence[Event]]
@@ -399,54 +402,54 @@ class EventStore(Protocol):
 
     @property
     def unsent(self) -> int:
-        """Return the number of events that others cannot see yet."""
+        """Return the number of events that other people cannot see yet."""
 
     def close(self) -> None:
-        """Send what can be sent and close local files."""
+        """Send the waiting events and masks if possible, and close local files."""
 
     def append(self, reader: str, body: Mapping[str, Any], seen: Iterable[str] = ()) -> Event:
-        """Append an event durably, with the heads of the chains that its writer has seen."""
+        """Append an event durably, with the latest hash of each chain that its writer has seen."""
 
     def head_of(self, reader: str) -> str:
-        """Return the hash of the event that precedes this program's next event by a reader."""
+        """Return the hash of the event that will precede this program's next event by a reader."""
 
     def read(self) -> StoreReading:
         """Return all visible events, including unsent events of this computer."""
 
     def put_mask(self, content: bytes) -> str:
-        """Store a mask file if it does not exist, and return its SHA-256."""
+        """Store the bytes of a mask unless they are already stored, and return their SHA-256."""
 
     def get_mask(self, sha256: str) -> bytes:
-        """Return a mask file; raise `FormatError` if it is missing or changed."""
+        """Return the bytes of a mask; raise `FormatError` if it is missing or was changed."""
 
     def claim(self, place: str, reader: str) -> Claim:
-        """Claim a case, or return the current holder's claim.
+        """Claim a case; if somebody else holds it, return the holder's claim.
 
         Compare `reader`, `host` and `session` to find out who holds the returned claim.
         """
 
     def renew(self, claim: Claim) -> bool:
-        """Renew a claim; return False if somebody else has taken it."""
+        """Renew a claim; return False if somebody else has taken it over."""
 
     def release(self, claim: Claim) -> None:
         """Release a claim."""
 
     def list_claims(self) -> tuple[Claim, ...]:
-        """Return the newest claim of each case or reading."""
+        """Return the newest claim on each case or reading."""
 
     def claim_holder(self, reader: str) -> tuple[str, str, str]:
-        """Return reader, host and session, which identify this program's claims for a reader."""
+        """Return reader, host and session, which identify the claims that this program makes."""
 
 
 class FolderStore:
-    """A study's folder, opened by one program; the package docstring lists the files.
+    """A store in a study's shared folder, opened by one program; the package lists the files.
 
     Parameters
     ----------
     folder
         Folder of the study.
     home
-        The local folder for events that wait to be sent.
+        The local folder for events that have not been sent yet.
     host, session
         Identification of this program, set by tests; None for the default.
 
@@ -479,21 +482,21 @@ class FolderStore:
 
     @property
     def outbox(self) -> Path:
-        """Return the local folder of events that wait to be sent."""
+        """Return the local folder of events that have not been sent yet."""
         return self._home
 
     def read_frozen(self, read: Callable[[Path, Study], T]) -> T:
-        """Return the result of `read` for the files that are frozen with the study.
+        """Return the result of `read(folder, study)` for the files that are frozen with the study.
 
-        The files are read from the study's folder, or from the local copy while the folder is
-        unreachable. The errors are those of `visit` and `read`.
+        While the study's folder is unreachable, `read` gets this computer's copy of it. The errors
+        are those of `visit` and `read`.
         """
         if self._copy is not None:
             return read(self._copy, self.study)
         return self.visit(lambda folder: read(folder, self.study))
 
     def visit(self, work: Callable[[Path], T]) -> T:
-        """Return the result of `work` in the study's folder; `work` must be stateless.
+        """Run `work` on the study's folder and return the result; `work` must be stateless.
 
         Raises
         ------
@@ -504,7 +507,7 @@ class FolderStore:
             return self.share.run(work)
 
     def keep_copy(self, *, is_due: bool = False) -> None:
-        """Copy new content of the study to this computer, once a minute or if `is_due`.
+        """Copy new content of the study to this computer, at most once a minute unless `is_due`.
 
         The copy is used to begin work while the share is unreachable.
         """
@@ -518,7 +521,7 @@ class FolderStore:
     # ------------------------------------------------------------------ events
 
     def append(self, reader: str, body: Mapping[str, Any], seen: Iterable[str] = ()) -> Event:
-        """Append an event on this computer's disk, and in the study's folder if it is reachable.
+        """Append an event on this computer's disk, and in the study's folder if that is reachable.
 
         Raises
         ------
@@ -534,12 +537,12 @@ class FolderStore:
             return event
 
     def head_of(self, reader: str) -> str:
-        """Return the hash of the event that precedes this program's next event by a reader."""
+        """Return the hash of the event that will precede this program's next event by a reader."""
         with self._turn:
             return self._writer_of(reader).head
 
     def read(self) -> StoreReading:
-        """Return all visible events, or the events read before if the share is unreachable."""
+        """Return all visible events; if the share is unreachable, return the events read before."""
         with self._turn:
             away = ""
             # Read local files first, because another window may send a file meanwhile and move it
@@ -578,7 +581,7 @@ class FolderStore:
             return StoreReading({**self._log.chains, **chains}, problems, away, masks)
 
     def send(self) -> int:
-        """Send the waiting masks and events, and return the number of events that still wait.
+        """Send the waiting masks and events, and return the number of events that are still unsent.
 
         No error is raised if the share is unreachable, full or read-only. Sending is tried again
         next time, and `trouble` contains the error message, or "" if everything was sent.
@@ -596,12 +599,12 @@ class FolderStore:
 
     @property
     def unsent(self) -> int:
-        """Return the number of events that wait on this computer."""
+        """Return the number of unsent events on this computer."""
         outbox = read_waiting(self._home / EVENTS)
         return sum(whole.count(b"\n", self._sent.get(name, 0)) for name, whole in outbox.items())
 
     def close(self) -> None:
-        """Send what can be sent, and close local files."""
+        """Send the waiting events and masks if possible, and close local files."""
         with self._turn:
             for writer in self._writers.values():
                 writer.close()
@@ -612,7 +615,7 @@ class FolderStore:
             self.send_left()
 
     def send_left(self) -> None:
-        """Send the files left unsent by ended programs, and move these files to the copy."""
+        """Send files that earlier programs left unsent, and move them to the local copy."""
         with self._turn:
             self.send()
             in_use = {writer.path for writer in self._writers.values()}
@@ -665,7 +668,7 @@ class FolderStore:
             ) from error
 
     def _work_there(self, work: Callable[[Path], T]) -> T:
-        """Return the result of `work` in the folder if it still contains the same study.
+        """Run `work` on the folder if it still contains the same study, and return the result.
 
         Raises
         ------
@@ -708,7 +711,7 @@ class FolderStore:
     # ------------------------------------------------------------------- masks
 
     def put_mask(self, content: bytes) -> str:
-        """Store a mask file in the study, or on this computer if the share is unreachable.
+        """Store a mask in the study's folder, or on this computer if the share is unreachable.
 
         Raises
         ------
@@ -724,7 +727,7 @@ class FolderStore:
         return name.removesuffix(MASK_SUFFIX)
 
     def get_mask(self, sha256: str) -> bytes:
-        """Return a stored mask file; raise `FormatError` if missing, changed or unreachable."""
+        """Return the bytes of a mask; raise `FormatError` if missing, changed or unreachable."""
         name = f"{file_name(sha256)}{MASK_SUFFIX}"
         silent: SilentShareError | None = None
         try:
@@ -743,7 +746,7 @@ class FolderStore:
     # ------------------------------------------------------------------ claims
 
     def claim(self, place: str, reader: str) -> Claim:
-        """Claim a case, or return the claim of another holder.
+        """Claim a case; if somebody else holds it, return the holder's claim.
 
         An expired claim is taken over. While the share is unreachable, the claim is granted without
         a check, because a claim only avoids duplicate work.
@@ -757,13 +760,13 @@ class FolderStore:
         return asked
 
     def claim_holder(self, reader: str) -> tuple[str, str, str]:
-        """Return reader, host and session, which identify this program's claims for a reader."""
+        """Return reader, host and session, which identify the claims that this program makes."""
         with self._turn:
             writer = self._writer_of(reader)
         return reader, writer.host, writer.session
 
     def renew(self, claim: Claim) -> bool:
-        """Renew a claim; return False if somebody else has taken it."""
+        """Renew a claim; return False if somebody else has taken it over."""
         try:
             return self._work_there(lambda folder: renew_claim(folder / CLAIMS, claim))
         except (FormatError, OSError) as error:
@@ -771,7 +774,7 @@ class FolderStore:
         return True
 
     def release(self, claim: Claim) -> None:
-        """Release a claim, which expires by itself if the share is unreachable."""
+        """Release a claim; if the share is unreachable, the claim expires by itself."""
         with suppress(FormatError, OSError):
             free = replace(claim, is_released=True)
             self._work_there(lambda folder: renew_claim(folder / CLAIMS, free))

@@ -1,11 +1,11 @@
-"""Files of a study: the study file, written once, and this computer's files of a reader.
+"""The study file, which is written once, and a reader's files on this computer.
 
 ::
 
     desk/STUDY_ID/work/READER/ROUND-KIND/    workspace: masks and journals of a round
     desk/STUDY_ID/drafts/READER/CASE.ROUND-KIND.json    answers not yet submitted
     desk/STUDY_ID/images.json                location of the images on this computer
-    desk/STUDY_ID/known.json                 last hashes that were read of the study
+    desk/STUDY_ID/known.json                 hashes last read from the study
     desk/STUDY_ID/copy/                      study.json, its frozen files, and all events
 
 Each round, hidden repeat and adjudicator's mask has its own workspace, so that earlier drawings are
@@ -64,7 +64,7 @@ def write_study(folder: Path, study: Study) -> str:
 
 @reads("a review study", _REMEDY)
 def read_study(folder: Path) -> tuple[Study, str]:
-    """Return the study in a folder, and the SHA-256 of its file.
+    """Read the study in a folder; also return the SHA-256 of the study file.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def hash_study(folder: Path) -> str:
 
 @reads("a list of case ids, one per line", "write one id on each line")
 def read_case_list(path: Path) -> tuple[str, ...]:
-    """Return the distinct ids in a text file, skipping empty lines and comments (#).
+    """Read distinct case ids from a text file, skipping empty lines and comments (#).
 
     A leading apostrophe, which protects a formula in this program's tables, is removed.
     """
@@ -125,7 +125,7 @@ JUDGE: Final = "judge"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Answers and working time of a reading that is not yet submitted."""
+    """The answers and working time of a reading that has not been submitted yet."""
 
     answers: dict[str, Any] = field(default_factory=dict)
     active_s: int = 0
@@ -135,7 +135,7 @@ NO_DRAFT: Final = Draft()
 
 
 class ClientFiles:
-    """The files of one study on this computer.
+    """The files that belong to one study on this computer.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class ClientFiles:
         self._newest_drafts: dict[Path, int] = {}
 
     def work_folder(self, reader: str, round_: int, kind: str) -> Path:
-        """Return the workspace for a reader's round; `kind` is an occasion, or `JUDGE`."""
+        """Return the workspace for a reader's round; `kind` is an occasion or `JUDGE`."""
         return self._root / "work" / file_name(reader, "a reader") / file_name(f"{round_}-{kind}")
 
     def read_draft(self, task: Task, round_: int) -> Draft:
@@ -189,7 +189,7 @@ class ClientFiles:
                 self._newest_drafts[path] = number
 
     def read_images(self) -> Path | None:
-        """Return the location of the images on this computer, or None if it is not set."""
+        """Return the folder of the images on this computer, or None if it is not set."""
         try:
             content = read_json(self._root / _IMAGES, _MOST_BYTES)
         except (OSError, ValueError, RecursionError):
@@ -198,7 +198,7 @@ class ClientFiles:
         return Path(place) if isinstance(place, str) and place else None
 
     def write_images(self, place: Path) -> None:
-        """Save the location of the images on this computer; errors as in `write_draft`."""
+        """Save the folder of the images on this computer; the errors are those of `write_draft`."""
         write_json({"data_set": str(place)}, self._root / _IMAGES, overwrite=True)
 
     def _draft_path(self, task: Task, round_: int) -> Path:
@@ -210,7 +210,7 @@ class ClientFiles:
 
 
 def find_copy(folder: Path, home: Path) -> tuple[Study, str, Path] | None:
-    """Return the newest local copy of a folder's study with hash and path, or None.
+    """Find the newest local copy of a folder's study; return study, hash and path, or None.
 
     A copy whose study file differs from the file that was read before is ignored.
     """
@@ -251,7 +251,7 @@ def _copy_file(source: Path, target: Path) -> None:
 
 
 def read_known(place: Path) -> dict[str, Any]:
-    """Return this computer's record of a study, or an empty record if it cannot be read."""
+    """Return what this computer has stored about a study, or an empty dict if it is unreadable."""
     try:
         content = read_json(place / KNOWN)
     except (OSError, ValueError):
@@ -272,7 +272,7 @@ def note_known(
     masks: Iterable[str],
     chains: Mapping[str, Sequence[Event]],
 ) -> None:
-    """Record the current masks and chain heads, so that later losses can be detected."""
+    """Store the current masks and latest event hashes, so that later losses can be detected."""
     heads = {name: [events[-1].seq, events[-1].hash] for name, events in chains.items() if events}
     before = read_known(place).get("heads", {})
     missed = {name: before[name] for name, _ in _find_lost(before, chains)}
@@ -285,7 +285,7 @@ def note_known(
 def list_missing(
     place: Path, folder: Path, origin: str, chains: Mapping[str, Sequence[Event]]
 ) -> tuple[EventProblem, ...]:
-    """Describe the content of a study that this computer once read and that is now missing."""
+    """Describe content that this computer has read before but that is now missing in a study."""
     before = read_known(place)
     problems = []
     if before.get("origin", origin) != origin:
@@ -316,7 +316,7 @@ def _find_lost(
 
 
 def is_study(folder: Path) -> bool:
-    """Return whether a folder contains a review study, waiting for one second at most.
+    """Return whether a folder contains a review study; wait for at most one second.
 
     Raises
     ------

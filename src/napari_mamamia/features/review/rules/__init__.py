@@ -1,5 +1,5 @@
-"""Rules of a review study: assignment, states from events, signatures and agreement.
+"""Rules of a review study: assignment, states, signatures and reader agreement.
 
-`replay` turns the events of a study into the state of every case, by the table of steps in
-`states`. Nothing here reads a clock, a file or a private key.
+`replay` computes the state of every case from the events of a study, using the table of steps in
+`states`. The modules of this package read no clock, file or private key.
 """

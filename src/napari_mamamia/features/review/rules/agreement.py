@@ -19,13 +19,13 @@ LEVEL = 0.95
 N_RESAMPLES = 1000
 SEED: Final = 42
 _NORMAL = 1.96
-"""Number of standard deviations from the mean that contain 95 % of the differences."""
+"""Number of standard deviations around the mean that enclose 95 % of the differences."""
 
 Floats = NDArray[np.float64]
 
 
 class Weighting(StrEnum):
-    """Weights of disagreements in Cohen's kappa."""
+    """How Cohen's kappa weights disagreements."""
 
     NONE = "none"
     LINEAR = "linear"
@@ -33,7 +33,7 @@ class Weighting(StrEnum):
 
 
 class Scale(StrEnum):
-    """Scale of measurement for Krippendorff's alpha."""
+    """The scale of measurement for Krippendorff's alpha."""
 
     NOMINAL = "nominal"
     ORDINAL = "ordinal"
@@ -42,9 +42,9 @@ class Scale(StrEnum):
 def kappa_of_counts(counts: Floats, weighting: Weighting = Weighting.NONE) -> Floats:
     """Return Cohen's kappa of contingency tables of shape (..., categories, categories).
 
-    The result is NaN without a case, or if chance agreement is 1 (a single category). Source: J.
-    Cohen, Educational and Psychological Measurement 20 (1960) 37; Psychological Bulletin 70 (1968)
-    213.
+    The result is NaN if there are no cases, or if chance agreement is 1 (a single category).
+    Source: J. Cohen, Educational and Psychological Measurement 20 (1960) 37; Psychological Bulletin
+    70 (1968) 213.
     """
     steps = np.arange(counts.shape[-1])
     distance: Floats = np.abs(np.subtract.outer(steps, steps)).astype(np.float64)
@@ -59,11 +59,11 @@ def kappa_of_counts(counts: Floats, weighting: Weighting = Weighting.NONE) -> Fl
 
 
 def fleiss_of_counts(counts: Floats, squares: Floats, n_readers: int) -> Floats:
-    """Return Fleiss' kappa from sums over cases that each have `n_readers` ratings.
+    """Return Fleiss' kappa from sums over cases, each of which has `n_readers` ratings.
 
-    `counts` (..., categories) is how often each category was given, and `squares` (...) the sum of
-    the squares of each case's counts. The result is NaN if there is only one category, or no case.
-    Source: J. L. Fleiss, Psychological Bulletin 76 (1971) 378.
+    `counts` (..., categories) holds how often each category was given, and `squares` (...) the sum
+    of the squares of each case's counts. The result is NaN if there is only one category or no
+    case. Source: J. L. Fleiss, Psychological Bulletin 76 (1971) 378.
     """
     total = counts.sum(axis=-1)
     share = divide_all(squares - total, total * (n_readers - 1))
@@ -72,7 +72,7 @@ def fleiss_of_counts(counts: Floats, squares: Floats, n_readers: int) -> Floats:
 
 
 def count_pairs(counts: Floats) -> Floats:
-    """Return the coincidence matrix of each case, (cases, categories, categories).
+    """Return the coincidence matrix of each case, with shape (cases, categories, categories).
 
     `counts` (cases, categories) is how often each category was given to the case. As in
     Krippendorff's coincidences, the pairs of a case have weight 1 / (ratings - 1), and a case with
@@ -87,7 +87,7 @@ def count_pairs(counts: Floats) -> Floats:
 
 
 def alpha_of_pairs(pairs: Floats, scale: Scale = Scale.NOMINAL) -> Floats:
-    """Return Krippendorff's alpha from (..., categories, categories) sums of `count_pairs`.
+    """Return Krippendorff's alpha; `pairs` sums `count_pairs`, (..., categories, categories).
 
     The result is NaN if the expected disagreement is 0. Source: K. Krippendorff, Computing
     Krippendorff's alpha-reliability (2011).
@@ -106,7 +106,7 @@ def alpha_of_pairs(pairs: Floats, scale: Scale = Scale.NOMINAL) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class BlandAltman:
-    """Mean of first - second, SD (n - 1) of the differences, and 95 % limits of agreement.
+    """Mean of first - second, SD (n - 1) of these differences, and 95 % limits of agreement.
 
     All numbers are in the unit of the values. With fewer than two pairs all are NaN, except the
     bias of a single pair.
@@ -121,7 +121,7 @@ class BlandAltman:
 
 @dataclass(frozen=True, slots=True)
 class RatioAgreement:
-    """Geometric mean of first / second and the limits that contain 95 % of the ratios.
+    """Geometric mean of first / second, and the limits that enclose 95 % of the ratios.
 
     `n_left_out` is the number of pairs without a ratio because a value is 0.
     """
@@ -134,7 +134,7 @@ class RatioAgreement:
 
 
 def bland_altman(first: Sequence[float], second: Sequence[float]) -> BlandAltman:
-    """Compute limits of agreement. Source: Bland and Altman, Lancet 327 (1986) 307."""
+    """Compute the limits of agreement. Source: Bland and Altman, Lancet 327 (1986) 307."""
     gaps = np.subtract(first, second, dtype=np.float64)
     bias = float(gaps.mean()) if gaps.size else nan
     sd = float(gaps.std(ddof=1)) if gaps.size > 1 else nan
@@ -142,7 +142,7 @@ def bland_altman(first: Sequence[float], second: Sequence[float]) -> BlandAltman
 
 
 def compare_ratios(first: Sequence[float], second: Sequence[float]) -> RatioAgreement:
-    """Compare two readers' volumes by ratios, because differences grow with the volume."""
+    """Compare two readers' volumes by ratio, because differences grow with the volume."""
     pairs = [(a, b) for a, b in zip(first, second, strict=True) if a > 0 and b > 0]
     logs = bland_altman([log(a) for a, _ in pairs], [log(b) for _, b in pairs])
     left_out = len(first) - len(pairs)
@@ -150,7 +150,7 @@ def compare_ratios(first: Sequence[float], second: Sequence[float]) -> RatioAgre
 
 
 def absolute_of_sums(n: Floats, sums: Floats, products: Floats) -> Floats:
-    """Return ICC(A,1) from sums over cases: two-way random, absolute agreement, one reader.
+    """Return ICC(A,1) from sums over cases: two-way random effects, absolute agreement, one rater.
 
     The result is NaN with fewer than 2 cases or readers. Source: K. O. McGraw, S. P. Wong,
     Psychological Methods 1 (1996) 30.
@@ -160,9 +160,8 @@ def absolute_of_sums(n: Floats, sums: Floats, products: Floats) -> Floats:
     n
         Number of cases, (...).
     sums, products
-        Sums of each reader's values, (..., readers), and sums of their products,
-        (..., readers, readers). The overall mean is subtracted from the values first, for numerical
-        precision.
+        Sums of each reader's values, (..., readers), and sums of their products, (..., readers,
+        readers). The overall mean is subtracted from the values first, for numerical precision.
     """
     k = sums.shape[-1]
     n = np.where(n > 1, n, nan)
@@ -176,7 +175,7 @@ def absolute_of_sums(n: Floats, sums: Floats, products: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A statistic with its 95 % bootstrap interval over cases.
+    """A statistic with its 95 % bootstrap interval; cases are resampled.
 
     `n` is the number of counted cases. `n_undefined` is the number of resamples without a value,
     which are left out. Both limits of the interval are NaN if all resamples are undefined.
@@ -195,7 +194,7 @@ def estimate_sums(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Estimate:
-    """Return a statistic of sums over cases with its bootstrap interval, computed with arrays.
+    """Return a statistic of sums over cases, with its bootstrap interval.
 
     Parameters
     ----------
@@ -203,8 +202,7 @@ def estimate_sums(
         Function from (..., m) sums to (...) numbers.
     parts
         Each case's contribution to the sums, (cases, m). A case with only zeros does not count and
-        is
-        not drawn.
+        is not drawn.
     """
     parts = parts[(parts != 0).any(axis=1)]
     n = len(parts)
@@ -221,14 +219,14 @@ def estimate_sums(
 def estimate_mean(
     values: Sequence[float], n_resamples: int = N_RESAMPLES, seed: int = SEED
 ) -> Estimate:
-    """Return the mean of the defined values, one per case, with its bootstrap interval."""
+    """Return the mean of the defined values (one per case), with its bootstrap interval."""
     defined = np.array([value for value in values if not isnan(value)], dtype=np.float64)
     parts = np.stack([defined, np.ones_like(defined)], axis=1)
     return estimate_sums(lambda sums: sums[..., 0] / sums[..., 1], parts, n_resamples, seed)
 
 
 def _interval_of(estimate: float, values: Floats) -> tuple[float, float, int]:
-    """Return both limits of the interval, and the number of undefined resamples.
+    """Return the lower and upper limit of the interval, and the number of undefined resamples.
 
     The limits are NaN if the interval does not contain its estimate.
     """
@@ -239,6 +237,6 @@ def _interval_of(estimate: float, values: Floats) -> tuple[float, float, int]:
 
 
 def divide_all(parts: Floats, wholes: Floats) -> Floats:
-    """Return parts / wholes, or NaN where the whole is 0."""
+    """Divide parts by wholes; return NaN where the whole is 0."""
     wholes = np.asarray(wholes, dtype=np.float64)
     return np.asarray(np.divide(parts, np.where(wholes == 0, nan, wholes)))

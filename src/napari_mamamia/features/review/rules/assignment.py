@@ -1,4 +1,4 @@
-"""Assign cases to readers: balanced, connected, and in a random order from a seed."""
+"""Assign cases to readers, with balanced loads, shared cases, and a seeded random order."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,12 +18,12 @@ _TRIES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Deal:
-    """Tasks of each reader in order, with figures to check before the study is frozen.
+    """Each reader's tasks, with figures to check before the study is frozen.
 
     Parameters
     ----------
     tasks
-        Tasks of each reader, in that reader's order.
+        Each reader's tasks, in reading order.
     loads
         Number of readings of each reader, including hidden repeats.
     n_repeats
@@ -48,7 +48,7 @@ def deal_cases(
     readers: Sequence[str],
     order: Sequence[str] = (),
 ) -> Deal:
-    """Assign each case to the number of readers in the plan.
+    """Assign each case to as many readers as the plan requires.
 
     Loads differ by at most one case. Readers with the same load are chosen in this order: first,
     readers who connect readers that share no case yet, directly or indirectly; second, readers with
@@ -62,8 +62,8 @@ def deal_cases(
     cases, readers
         Keys of cases and ids of readers, without duplicates.
     order
-        Keys in the order in which every reader gets the cases, for example the order of quality
-        control; empty to shuffle.
+        Case keys in the order in which every reader gets them, for example the quality-control
+        order; if empty, the order is random.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def deal_cases(
 def list_reading_order(
     tasks: Iterable[Task], mode: ReadingMode
 ) -> dict[tuple[str, int], list[str]]:
-    """Return the readers of each (case, occasion), in reading order in second-look mode."""
+    """Return the readers for each (case, occasion); in second-look mode, in reading order."""
     looks: dict[tuple[str, int], list[str]] = {}
     for task in tasks:
         looks.setdefault((task.case, task.occasion), []).append(task.reader)

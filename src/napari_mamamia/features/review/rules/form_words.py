@@ -1,7 +1,7 @@
-"""Replace the ids of questions and terms by the form's wording, for display.
+"""Replace ids of questions and terms with the form's wording, for display.
 
 Events and machine-readable files hold ids, because the wording of a form may be corrected or
-translated. Ids that the form does not contain stay unchanged.
+translated. Ids that are not in the form are not changed.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _NOTHING = "–"
 
 
 def word_reason(form: Form | None, reason: str) -> str:
-    """Return a reason for disagreement, with a question's id replaced by the form's wording."""
+    """Return a reason for disagreement in which the question's id is replaced with its wording."""
     head, _, answers = reason.partition(": ")
     key, _, other = head.partition(" and @")
     field_id, _, place = key.partition("@")
@@ -37,13 +37,13 @@ def word_reason(form: Form | None, reason: str) -> str:
 
 
 def describe_reasons(form: Form | None, view: CaseView) -> tuple[str, ...]:
-    """Return the reasons for disagreement and the conflicts of a case in the form's wording."""
+    """Return a case's reasons for disagreement, and its conflicts, in the form's wording."""
     because = view.comparison.because if view.comparison else ()
     return (*(word_reason(form, one) for one in because), *view.conflicts)
 
 
 def word_question(form: Form | None, name: str) -> str:
-    """Return the wording of a question; multiple-choice questions appear as ``ID: TERM``."""
+    """Return the wording of a question; a multiple-choice question is shown as ``ID: TERM``."""
     field_id, _, term = name.partition(": ")
     field = None if form is None else form.field(field_id)
     if field is None:
@@ -52,7 +52,7 @@ def word_question(form: Form | None, name: str) -> str:
 
 
 def word_unit(form: Form | None, field_id: str) -> str:
-    """Return the unit of a question with a leading space, or "" if there is no unit."""
+    """Return a question's unit with a leading space, or "" if it has no unit."""
     field = None if form is None else form.field(field_id)
     return f" {field.unit}" if field is not None and field.unit else ""
 
@@ -65,7 +65,7 @@ def word_term(form: Form | None, field_id: str, value: str) -> str:
 
 
 def word_answers(form: Form | None, text: str) -> str:
-    """Return the answers of a reading as one line of text in the form's wording."""
+    """Return the answers of a reading in the form's wording, as one line of text."""
     return "; ".join(_list_answers(form, text)) or _NOTHING
 
 

@@ -1,4 +1,4 @@
-"""Quality control of reference masks: reading order, errors found, and when to stop.
+"""Quality control of reference masks: reading order, errors found, and stopping rule.
 
 A random part comes first, so that the error rate can be estimated without bias. The other cases
 follow in order of the disagreement between model and reference. Definitions:
@@ -21,11 +21,11 @@ from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.core.quality import RANDOM_SHARE, QualityCase, Queue, QueuePlace
 
 DICE_STEP: Final = 0.05
-"""Step of Dice within which cases are ordered by the other criteria. Our choice."""
+"""Width of the Dice bins; within a bin, cases are ordered by other criteria (our choice)."""
 TARGET: Final = 0.95
 CONFIDENCE: Final = 0.95
 OUTLIER_SCORE: Final = 3.5
-"""Threshold of the modified z-score of a volume's logarithm within its site.
+"""Threshold for the modified z-score of the logarithm of a volume, within its site.
 
 Source: B. Iglewicz, D. C. Hoaglin, How to Detect and Handle Outliers (1993): above 3.5.
 """
@@ -37,7 +37,7 @@ _NEVER: Final = math.inf
 def order_queue(
     cases: Sequence[QualityCase], seed: int, random_share: float = RANDOM_SHARE
 ) -> Queue:
-    """Return the reading order: a random part, then the other cases by descending disagreement.
+    """Return the reading order: a random part, then the other cases, largest disagreement first.
 
     The random part consists of the cases with the smallest SHA-256 of seed and id, independent of
     the order of the table. The size of this part is rounded up.
@@ -111,7 +111,7 @@ def find_volume_outliers(cases: Iterable[QualityCase]) -> frozenset[str]:
 
 
 def describe_case(case: QualityCase, is_outlier: bool) -> str:
-    """Describe the disagreement of a case."""
+    """Describe the disagreement between model and reference in a case."""
     parts = [
         case.remark,
         "" if math.isnan(case.dice) else f"Dice {case.dice:.3f}",
@@ -156,7 +156,7 @@ def _draw_number(seed: int, case_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ErrorRate:
-    """The proportion of cases with an error, from the random part, with an exact 95 % interval.
+    """The proportion of cases with an error, estimated from the random part, with its 95 % CI.
 
     Of `n_read` random cases, `n_errors` had an error. The rate is NaN if no case was read.
     """
@@ -170,7 +170,7 @@ class ErrorRate:
 
 @dataclass(frozen=True, slots=True)
 class CapturePoint:
-    """Number of errors found after a number of cases, in reading order."""
+    """The number of errors found after reading a number of cases."""
 
     n_read: int
     n_errors: int
@@ -178,7 +178,7 @@ class CapturePoint:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """Errors found as a function of cases read.
+    """The number of errors found as a function of the number of cases read.
 
     Parameters
     ----------
@@ -189,14 +189,14 @@ class Capture:
     rate
         Error rate among all cases.
     p_missed
-        The p-value of the hypothesis that less than `target` of all errors were found; 1 while no
-        random sample was read.
+        The p-value of the hypothesis that less than `target` of all errors were found; 1 until a
+        random sample has been read.
     may_stop
         Whether the stopping rule is met.
     to_read
         Ids of the cases to read next; the stopping rule is met if none of them has an error.
     why
-        The reason as text.
+        Explanation of `may_stop`, as text.
     """
 
     points: tuple[CapturePoint, ...]
@@ -220,7 +220,7 @@ class Capture:
 
 
 def estimate_rate(n_cases: int, n_read: int, n_errors: int) -> ErrorRate:
-    """Return the error rate among all cases from a random sample without replacement.
+    """Estimate the error rate among all cases from a random sample drawn without replacement.
 
     The interval inverts the hypergeometric test with 2.5 % in each tail. Source: J. P. Buonaccorsi,
     The American Statistician 41 (1987) 215.
@@ -248,10 +248,11 @@ def follow_capture(queue: Queue, is_error: Mapping[str, bool], target: float = T
     """Return the capture curve of a queue, and whether the stopping rule is met.
 
     The rule is to stop once the hypothesis that less than `target` of all errors were found is
-    rejected at 5 %. The urn contains the cases that rank behind the cases read by disagreement. The
-    sample consists of the urn's cases that were read in the random order without a gap: first the
-    rest of the random part, then further cases. No other cases are part of the sample. Source: M.
-    W. Callaghan, F. Mueller-Hansen, Systematic Reviews 9 (2020) 273.
+    rejected at 5 %. The cases that are read by disagreement come first in rank; the urn contains
+    all cases that rank after them. The sample consists of the urn's cases that were read in the
+    random order without a gap: first the rest of the random part, then further cases. No other
+    cases are part of the sample. Source: M. W. Callaghan, F. Mueller-Hansen, Systematic Reviews 9
+    (2020) 273.
 
     Parameters
     ----------
@@ -289,11 +290,11 @@ def follow_capture(queue: Queue, is_error: Mapping[str, bool], target: float = T
 
 @dataclass(frozen=True, slots=True)
 class _Urn:
-    """The cases that rank behind the cases read by disagreement, in random order.
+    """The cases that rank after those read by disagreement, in random order.
 
-    `marks` states whether each case has an error, or None if unread. The first `n_sampled` cases
-    are the sample that was read. `n_before` is the number of errors found in the cases before the
-    urn.
+    `marks` holds, for each case, whether it has an error, or None if it is unread. The first
+    `n_sampled` cases are the sample that was read. `n_before` is the number of errors found in the
+    cases before the urn.
     """
 
     cases: tuple[QueuePlace, ...]
@@ -303,7 +304,7 @@ class _Urn:
 
 
 def _list_cuts(queue: Queue, is_error: Mapping[str, bool]) -> set[int]:
-    """Return the ranks after which an urn may begin.
+    """Return the ranks after which the urn may begin.
 
     These are the rank reached by disagreement before reading at random, the rank before it (that
     case may have been drawn at random), and the rank up to which every case is read now.
@@ -331,13 +332,13 @@ def _look_into_urn(queue: Queue, is_error: Mapping[str, bool], cut: int) -> _Urn
 
 
 def _count_read(places: Sequence[QueuePlace], is_error: Mapping[str, bool]) -> list[bool]:
-    """Return the error marks of the leading cases up to the first unread case."""
+    """Return the error marks of the leading cases, up to the first unread case."""
     read = takewhile(lambda one: one.case_id in is_error, places)
     return [is_error[one.case_id] for one in read]
 
 
 def _chances_of_missing(urn: _Urn, target: float) -> NDArray[np.float64]:
-    """Return the p-values for sample sizes from the current one up to the whole urn.
+    """Return one p-value for each sample size from the current one up to the whole urn.
 
     Unread cases count as free of errors.
     """

@@ -1,9 +1,9 @@
-"""Reader agreement on the questions of a form, for pairs of readers and all readers.
+"""Reader agreement on the questions of a form, for pairs of readers and for all readers.
 
-A reading holds its answers as JSON. A string is one category, and a list of strings several
-categories. An object with ``number`` is a number, and an object with ``text`` free text. Keys
-``ID@right`` and ``ID@left`` are about a breast, ``ID@1`` about a lesion; keys ``@...`` are no
-answers.
+A reading stores its answers as JSON. A string is one category, and a list of strings several
+categories. An object with ``number`` is a number, and an object with ``text`` is free text. Keys
+``ID@right`` and ``ID@left`` refer to a breast, and ``ID@1`` to a lesion. Keys that begin with ``@``
+are not answers.
 """
 
 import json
@@ -44,11 +44,11 @@ _BREASTS: Final = ("right", "left")
 _YES, _NO = "yes", "no"
 _LESION: Final = "lesion"
 Unit = tuple[int, str]
-"""The rated unit: the index of the case, and "", a breast, or a lesion such as "lesion 1"."""
+"""What is rated: the index of the case, and "", a breast, or a lesion such as "lesion 1"."""
 
 
 class QuestionKind(StrEnum):
-    """The type of a question's answers; the value is written to files."""
+    """The type of a question's answers; the values are written to files."""
 
     CATEGORY = "category"
     SEVERAL = "several"
@@ -58,9 +58,9 @@ class QuestionKind(StrEnum):
 
 @dataclass(slots=True)
 class Question:
-    """A question with its answers; `ratings` are keyed by rated unit, then by reader.
+    """A question with its answers; `ratings` maps each rated unit to the answer of each reader.
 
-    `readers` contains the readers of each case by case index. `n_computed` is the number of answers
+    `readers` lists the readers of each case, by case index. `n_computed` is the number of answers
     filled in by the program and not changed by a reader.
     """
 
@@ -71,10 +71,11 @@ class Question:
     n_computed: int = 0
 
     def count_alone(self, *pair: str) -> int:
-        """Count the lesions with an answer from one reader only, although others read the case.
+        """Count the lesions about which one reader answered although others read the case.
 
-        For a pair, count the lesions with an answer from only one of the two readers, if both
-        readers read the case. The other reader either did not mark the lesion or did not answer.
+        If two readers are given, count the lesions with an answer from only one of them, in cases
+        that both readers read. The other reader either did not mark the lesion or did not answer
+        the question.
         """
         n_alone = 0
         for (at, place), row in self.ratings.items():
@@ -89,7 +90,8 @@ class Question:
 class ReaderAnswers:
     """The answers of a reading as canonical JSON, with the index of the case in the study.
 
-    `lesions` maps the reader's lesion numbers to numbers common to all readers; None without masks.
+    `lesions` maps the reader's lesion numbers to numbers shared by all readers; it is None if there
+    are no masks.
     """
 
     at: int
@@ -102,8 +104,9 @@ class ReaderAnswers:
 class QuestionTable:
     """Questions sorted by name; `notes` lists questions that cannot be compared, with reasons.
 
-    `n_unmatched` is the number of readings that describe a lesion missing in their mask, or several
-    lesions without a mask. The answers about these lesions are not compared.
+    `n_unmatched` is the number of readings that describe a lesion that is not in their mask, or
+    that describe several lesions but have no mask. The answers about these lesions are not
+    compared.
     """
 
     questions: tuple[Question, ...]
@@ -112,7 +115,7 @@ class QuestionTable:
 
 
 def collect_questions(readings: Iterable[ReaderAnswers]) -> QuestionTable:
-    """Collect all answered questions; `readings` holds at most one reading per reader and case."""
+    """Collect all answered questions; `readings` has at most one reading per reader and case."""
     kinds: dict[str, set[QuestionKind]] = {}
     given: dict[str, dict[Unit, dict[str, Any]]] = {}
     n_unmatched = 0
@@ -238,9 +241,9 @@ def order_categories(question: Question, order: Sequence[str] = ()) -> tuple[tup
 
 @dataclass(frozen=True, slots=True)
 class PairedCategories:
-    """Two readers' agreement on categories: percentage, and Cohen's kappa with and without weights.
+    """Two readers' agreement on categories: percentage, and unweighted and weighted kappa.
 
-    Weights need an order; without an order, `linear` and `quadratic` are None. `n_alone` is the
+    Weights need ordered categories; otherwise `linear` and `quadratic` are None. `n_alone` is the
     number of excluded lesions, about which only one of the two readers answered although both read
     the case.
     """
@@ -296,7 +299,7 @@ class CategoryAgreement:
 
 @dataclass(frozen=True, slots=True)
 class PairedValues:
-    """Two readers' numbers: differences, ratios, and ICC(A,1) as `icc`."""
+    """Agreement of two readers' numbers: differences, ratios, and ICC(A,1) as `icc`."""
 
     first: str
     second: str
@@ -310,7 +313,7 @@ class PairedValues:
 
 @dataclass(frozen=True, slots=True)
 class NumberAgreement:
-    """Reader agreement on a numeric question; for counts see `CategoryAgreement`."""
+    """Reader agreement on a numeric question; the counts are explained in `CategoryAgreement`."""
 
     question: str
     n_rated: int
@@ -327,7 +330,7 @@ def compare_table(
     sizes: tuple[int, int],
     cases: Sequence[int] = (),
 ) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...]]:
-    """Return the reader agreement on all questions except those with free text.
+    """Compute the reader agreement on all questions except those with free text.
 
     Parameters
     ----------
@@ -341,8 +344,7 @@ def compare_table(
         Number of resamples, and seed.
     cases
         The patient of each unit index, if several units belong to one patient; empty if each unit
-        is a
-        different patient.
+        is a different patient.
     """
     categories, numbers = [], []
     for index, question in enumerate(table.questions):
@@ -363,7 +365,7 @@ def compare_categories(
     seed: int = SEED,
     cases: Sequence[int] = (),
 ) -> CategoryAgreement:
-    """Return the reader agreement on a category question; `cases` as in `compare_table`."""
+    """Compute the reader agreement on a category question; for `cases` see `compare_table`."""
     categories, is_ordered = order_categories(question, order)
     units = sorted(question.ratings)
     place = {category: index for index, category in enumerate(categories)}
@@ -471,7 +473,7 @@ def _compare_pair(
 
 
 def sum_by_case(parts: Floats, cases: NDArray[np.intp]) -> Floats:
-    """Return sums by case, (cases, m), so that both breasts are resampled together."""
+    """Sum rows by case to (cases, m), so that both breasts of a patient are resampled together."""
     if not len(cases):
         return parts
     _, at = np.unique(cases, return_inverse=True)
@@ -487,7 +489,7 @@ def compare_numbers(
     seed: int = SEED,
     cases: Sequence[int] = (),
 ) -> NumberAgreement:
-    """Return the reader agreement on a numeric question; `cases` as in `compare_table`."""
+    """Compute the reader agreement on a numeric question; for `cases` see `compare_table`."""
     rows = question.ratings
     pairs = []
     for first, second in combinations(readers, 2):
@@ -509,14 +511,14 @@ def compare_values(
     seed: int = SEED,
     cases: NDArray[np.intp] | None = None,
 ) -> PairedValues:
-    """Return the agreement of two readers' numbers; a pair with NaN is left out.
+    """Compute the agreement of two readers' numbers; pairs with a NaN are left out.
 
     Parameters
     ----------
     first, second
         Ids of the readers.
     values
-        (first, second) values of each breast, lesion or case.
+        Pairs of values (first, second), one per breast, lesion or case.
     n_resamples, seed
         Number of bootstrap resamples, and their seed.
     cases

@@ -1,7 +1,8 @@
 """Compute the state of a study from its events; the result is the same on every computer.
 
-Clocks are not used. A step counts if the table of `states` allows the step from the state that its
-writer had seen, or if no other event contradicts the step. Refused events are kept and reported.
+Clocks are not used. An event counts if the table in `states` allows its step from the state that
+its writer had seen, or if no other event contradicts it. Events that are not allowed do not count;
+they remain stored and are reported.
 """
 
 import hashlib
@@ -45,9 +46,9 @@ _CASE_STEPS: Final[Mapping[str, Step]] = {
     step.act.value: step for step in STEPS if step.scope is Scope.CASE
 }
 _PLAIN_ACTS: Final = frozenset({"start", "release"})
-"""Acts restricted only by the table of steps; claims are too, except in second-look mode."""
+"""Acts that only the table of steps restricts; so are claims, except in second-look mode."""
 _REMARKS: Final = frozenset({Act.NOTE.value, Act.UNBLIND.value})
-"""Acts that change no state."""
+"""Acts that do not change the state."""
 _S = CaseState
 
 
@@ -111,10 +112,10 @@ class CaseReplay:
     # ---------------------------------------------------------------- taking in
 
     def take_in(self, events: Sequence[Event]) -> list[tuple[Event, str]]:
-        """Replay the case's events in order, and return the refused events with reasons.
+        """Replay the case's events in order, and return the events that do not count, with reasons.
 
-        The most frequent events, which are steps of readings and notes, are handled first for
-        speed.
+        For speed, notes and the steps of readings are handled first, because they are the most
+        frequent events.
         """
         left: list[tuple[Event, str]] = []
         roles_of, on_reading, keep = self._roles, self._on_reading, self._events.append
@@ -204,7 +205,7 @@ class CaseReplay:
         return ""
 
     def _why_no_claim(self, place: tuple[str, int]) -> str:
-        """Return why a claim must wait for the first reading in second-look mode, or "" if not."""
+        """Return why a claim must wait in second-look mode until the first reading, or ""."""
         for other, slot in self._slots.items():
             if other == place:
                 return ""
@@ -517,7 +518,7 @@ class ReviewState:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedCase:
-    """A replayed case, with the events and keys that it was computed from."""
+    """A replayed case, with the events and keys from which its state was computed."""
 
     stamp: object
     view: CaseView
@@ -531,7 +532,7 @@ _Others: TypeAlias = tuple[signatures.KeyTable, Sequence[Refusal]]
 
 @dataclass(slots=True)
 class ReplayMemory:
-    """Cached results of a replay, for the next replay.
+    """Results of one replay, cached for the next replay.
 
     Parameters
     ----------
@@ -556,7 +557,7 @@ def replay_events(
     check: signatures.Check,
     before: ReplayMemory | None = None,
 ) -> ReviewState:
-    """Return the state of a study after all its events.
+    """Return the state of a study after replaying all its events.
 
     Parameters
     ----------
@@ -625,7 +626,7 @@ def came_late(
     has_mask: Callable[[str], bool],
     check: signatures.Check,
 ) -> bool:
-    """Return whether a refused step was valid according to all events that its writer knew.
+    """Return whether a rejected step was valid given the events that its writer had seen.
 
     This happens if a program worked while the share was unreachable, or submitted a reading after
     others had decided the case. If a step is forbidden by its own earlier events, or comes from a
@@ -639,7 +640,7 @@ def came_late(
     origin
         SHA-256 of the study file.
     event
-        One of the refused events.
+        One of the rejected events.
     by_hash
         All events of the study.
     has_mask, check
@@ -687,7 +688,7 @@ def _group_events(
 
 
 def _order_events(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the events of one case without duplicates, each after the events that precede it.
+    """Return one case's events without duplicates, each after the events that precede it.
 
     An event follows the earlier events in its file and the events that its writer had seen. The
     order by clock is used if that order satisfies these conditions, which is nearly always the

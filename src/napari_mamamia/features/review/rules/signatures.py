@@ -1,13 +1,13 @@
-"""Signed messages, and the valid keys from countersignatures and revocations without a clock.
+"""The messages that are signed, and the rules that decide which public keys are valid.
 
 Ed25519 signing is in `features.review.io.keys`. This module defines the signed bytes, so that other
 programs can verify the signatures.
 
 A countersignature or revocation is signed with a lead's key and counts only if this key is valid,
-which may depend on further revocations. All these statements are therefore evaluated together:
-first the statements that nothing can invalidate, then those that follow from them, until nothing
-changes. If two leads revoke each other's key, the program cannot know which key is stolen. Then
-neither revocation counts, and the conflict is reported.
+which may depend on further revocations. Clocks are not trusted. All these statements are therefore
+evaluated together: first the statements that nothing can invalidate, then those that follow from
+them, until nothing changes. If two leads revoke each other's key, the program cannot know which key
+is stolen. Then neither revocation counts, and the conflict is reported.
 
 For a lead's key that is listed in the study file, more than half of the other leads must agree; for
 any other key, one lead is enough. See `docs/methods/review.md`.
@@ -24,13 +24,12 @@ from napari_mamamia.io.files.append_file import canonical
 from napari_mamamia.io.workspace.event_store import Event
 
 Check: TypeAlias = Callable[[str, str, bytes], bool]
-"""Function that verifies (public key, signature, message); key and signature as hexadecimal digits.
-"""
+"""A function that verifies (public key, signature, message); both hexadecimal."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedThing:
-    """The content to which a signature is bound.
+    """The content that a signature covers.
 
     Parameters
     ----------
@@ -43,9 +42,9 @@ class SignedThing:
     meaning
         The meaning of the signature.
     mask, answers
-        SHA-256 of the mask file and of the canonical answers; "" without a mask.
+        SHA-256 of the mask file ("" if there is no mask), and of the canonical answers.
     subject
-        Hash of the event that recorded mask and answers.
+        Hash of the event that recorded the mask and the answers.
     software
         Name and version of the software.
     at
@@ -70,13 +69,13 @@ class SignedThing:
 
     @property
     def message(self) -> bytes:
-        """Return the bytes to sign: canonical JSON of all fields and the message type."""
+        """Return the bytes to sign: all fields and the message type, as canonical JSON."""
         content = {name: getattr(self, name) for name in self.__slots__}
         return _make_message("signature", {**content, "meaning": self.meaning.value})
 
 
 def seal_of(prev: str, seen: Iterable[str]) -> str:
-    """Return the SHA-256 of the hashes of the previous event and of all events seen.
+    """Return the SHA-256 of the hashes of the previous event and of all events seen so far.
 
     Each hash covers a line that contains earlier hashes. A signature over the seal therefore covers
     every event that its writer knew, and changing any of these events requires the signer's key.
@@ -85,18 +84,18 @@ def seal_of(prev: str, seen: Iterable[str]) -> str:
 
 
 def key_message(study: str, reader: str, key: str) -> bytes:
-    """Return the message that a new key signs to prove its possession."""
+    """Return the message that is signed with a new key to prove possession of the key."""
     return _make_message("key", {"study": study, "reader": reader, "key": key})
 
 
 def enter_message(study: str, reader: str, host: str, session: str, seal: str) -> bytes:
-    """Return the message signed at the start of a session; `seal` as in `SignedThing`."""
+    """Return the message that is signed at the start of a session; see `SignedThing` for `seal`."""
     content = {"study": study, "reader": reader, "host": host, "session": session, "seal": seal}
     return _make_message("enter", content)
 
 
 def countersign_message(study: str, reader: str, key: str, lead: str, seal: str) -> bytes:
-    """Return the message with which a lead confirms that a public key belongs to a reader.
+    """Return the message that a lead signs to confirm that a public key belongs to a reader.
 
     Parameters
     ----------
@@ -115,7 +114,7 @@ def countersign_message(study: str, reader: str, key: str, lead: str, seal: str)
 
 @dataclass(frozen=True, slots=True)
 class KeyRevocation:
-    """The signed content of the revocation of a key.
+    """The signed content of a key revocation.
 
     Parameters
     ----------
@@ -127,7 +126,7 @@ class KeyRevocation:
         The revoking key: a lead's key, or the revoked key itself.
     since
         Time of revocation, ISO 8601 in UTC; signatures that are not proven to be earlier are
-        invalid. "" revokes from now on.
+        invalid. If "", the key is revoked from now on.
     reason
         The reason in words.
     stand
@@ -153,7 +152,7 @@ class KeyRevocation:
 
 
 def short_key(key: str) -> str:
-    """Return the fingerprint of a public key: 16 digits of its SHA-256 in groups of four.
+    """Return a short form of a public key: 16 digits of its SHA-256, in groups of four.
 
     Examples
     --------
@@ -177,7 +176,7 @@ _CROSSES: Final = "two leads have revoked each other's keys: see the list of key
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """A public key, with its owner and its validity.
+    """A public key with its owner and its validity.
 
     Parameters
     ----------
@@ -220,13 +219,13 @@ class KeyView:
         return bool(self.by) and not self.ended
 
     def covers(self, event: Event) -> bool:
-        """Return whether a signature in this event is valid."""
+        """Return whether the signature in an event is valid."""
         return bool(self.by) and (not self.ended or event.hash in self.stand)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """All keys, conflicts as (reader id, description), and refused events."""
+    """All keys, the conflicts as (reader id, description), and the rejected events."""
 
     keys: tuple[KeyView, ...]
     disputes: tuple[tuple[str, str], ...]
@@ -235,7 +234,7 @@ class KeyTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Word:
-    """A countersignature of a key or, with `is_end`, its revocation."""
+    """A countersignature of a key, or a revocation if `is_end`."""
 
     event: Event
     key: str
@@ -250,7 +249,7 @@ class _Word:
 
 @dataclass(slots=True)
 class _Scales:
-    """The statements that certainly count, and the statements that are not refused."""
+    """The statements that certainly count, and the statements that may still count."""
 
     counted: set[_Word]
     possible: set[_Word]
@@ -261,7 +260,7 @@ class _Scales:
 
 
 class KeyReplay:
-    """The key events of a study while they are replayed."""
+    """Replays the key events of a study to find the valid keys."""
 
     def __init__(self, study: Study, origin: str, check: Check) -> None:
         self._origin, self._check = origin, check
@@ -279,7 +278,7 @@ class KeyReplay:
         self._refused: list[tuple[Event, str]] = []
 
     def take_in(self, event: Event, act: str) -> str:
-        """Add an event; return why it is refused regardless of other events, or ""."""
+        """Add an event; return why it is invalid regardless of other events, or ""."""
         if act == Act.KEY:
             return self._add_key(event)
         is_own_end = act == Act.REVOKE and read_text(event, "by") == read_text(event, "key")
@@ -289,7 +288,7 @@ class KeyReplay:
         return "only a lead may countersign or revoke another key"
 
     def weigh(self) -> KeyTable:
-        """Return the validity of every key after all events."""
+        """Decide which keys are valid, considering all events."""
         for event, act in self._unread:
             word = self._read_word(event, is_end=act == Act.REVOKE)
             if isinstance(word, str):
@@ -380,9 +379,9 @@ class KeyReplay:
     def _list_standing(self, key: str, among: set[_Word]) -> frozenset[str]:
         """Return the hashes of a revoked key's events that remain valid.
 
-        A voter keeps the events that all of the voter's revocations list; an event remains valid if
-        one voter keeps it. A revocation by the key itself counts only if nobody else revoked the
-        key, because it may come from a thief.
+        Each person who revoked the key keeps the events that all of that person's revocations list.
+        An event remains valid if at least one person keeps it. A revocation by the key itself
+        counts only if nobody else revoked the key, because it may come from a thief.
         """
         voters = self._list_voters(self._owners[key])
         lists: dict[str, frozenset[str]] = {}

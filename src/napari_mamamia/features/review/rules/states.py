@@ -1,4 +1,4 @@
-"""States of readings and cases, the table of allowed steps, and the records of a state."""
+"""States of readings and cases, the allowed steps between them, and data classes of a state."""
 
 import hashlib
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from napari_mamamia.io.workspace.event_store import Event
 
 
 class CaseState(StrEnum):
-    """State of a reading or a case; the value is the displayed text."""
+    """State of a reading or a case; the values are displayed."""
 
     NEW = "new"
     CLAIMED = "claimed"
@@ -27,7 +27,7 @@ class CaseState(StrEnum):
 
 
 class Act(StrEnum):
-    """The action of an event; the value is written to the event."""
+    """The action that an event records; the values are written to the event."""
 
     # of a reading
     CLAIM = "claim"
@@ -55,7 +55,7 @@ class Act(StrEnum):
 
 
 class Scope(StrEnum):
-    """Whether a step changes a reading or a case."""
+    """Whether a step changes the state of a reading or of a case."""
 
     READING = "a reading"
     CASE = "a case"
@@ -63,9 +63,9 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An allowed step with its action, states before, state after, and roles.
+    """An allowed step: its action, the states before it, the state after it, and the roles.
 
-    `needs` describes further conditions, which the replay enforces.
+    `needs` describes further conditions, which the replay checks.
     """
 
     act: Act
@@ -193,23 +193,23 @@ STEPS: Final = (
         Act.REOPEN, Scope.CASE, _DECIDED, _S.REOPENED, JUDGES, "a reason; starts a new round"
     ),
 )
-"""All allowed steps; every other event is refused, and `verify` reports it."""
+"""All allowed steps; an event with any other step does not count, and `verify` reports it."""
 
 DECISIONS: Final = frozenset({Act.ACCEPT, Act.DECIDE, Act.REJECT, Act.REOPEN})
-"""Decisions; two of them made without knowledge of each other are a conflict."""
+"""Actions that decide a case; two decisions made without seeing each other are a conflict."""
 
 
 SIGNED_ACTS: Final = frozenset({Act.SIGN, Act.KEY, Act.COUNTERSIGN, Act.REVOKE})
-"""Actions that include a signature."""
+"""Actions whose events carry a signature."""
 
 
 def steps_of(act: Act, scope: Scope) -> tuple[Step, ...]:
-    """Return the steps of an action on a reading or a case."""
+    """Return the allowed steps for an action on a reading or a case."""
     return tuple(step for step in STEPS if step.act is act and step.scope is scope)
 
 
 def lines_of_table() -> tuple[str, ...]:
-    """Return the table of steps as lines of Markdown, for the documentation."""
+    """Return the table of steps as Markdown lines, for the documentation."""
     lines = ["| action | on | from | to | by | needs |", "|---|---|---|---|---|---|"]
     for step in STEPS:
         sources = ", ".join(state for state in CaseState if state in step.sources)
@@ -220,7 +220,7 @@ def lines_of_table() -> tuple[str, ...]:
 
 
 class ReadingView(NamedTuple):
-    """One reading of a case; a NamedTuple for speed, because there are hundreds of thousands.
+    """One reading of a case; a NamedTuple for speed, because a study may have many thousands.
 
     Parameters
     ----------
@@ -254,15 +254,15 @@ class ReadingView(NamedTuple):
 
     @property
     def answers_sha256(self) -> str:
-        """Return the SHA-256 of the answers, to which a signature is bound."""
+        """Return the SHA-256 of the answers, which signatures cover."""
         return hashlib.sha256(self.answers.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Result of comparing readings; `because` lists disagreements, `values` contains all numbers.
+    """The result of comparing readings; `because` lists disagreements, `values` all numbers.
 
-    `of` contains the hashes of the readings.
+    `of` contains the event hashes of the compared readings.
     """
 
     of: tuple[str, ...]
@@ -275,9 +275,9 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision about a case: `act` is accept, decide, reject or reopen.
+    """A decision about a case; `act` is accept, decide, reject or reopen.
 
-    `choice` is the origin of the mask: a reader's id, a consensus rule, or "edited". If the mask
+    `choice` is the source of the mask: a reader's id, a consensus rule, or "edited". If the mask
     was derived from other masks, `parents` holds their SHA-256 and `how` the parameters by name.
     """
 
@@ -294,16 +294,16 @@ class Decision:
 
     @property
     def answers_sha256(self) -> str:
-        """Return the SHA-256 of the answers, to which a signature is bound."""
+        """Return the SHA-256 of the answers, which signatures cover."""
         return hashlib.sha256(self.answers.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A signature, with the reason if the signature is invalid.
+    """A signature, with the reason if it is invalid.
 
-    `hash` is the hash of the signature's event, and `subject` the hash of the event with the signed
-    content.
+    `hash` is the hash of the event that records the signature, and `subject` the hash of the event
+    with the signed content.
     """
 
     reader: str
@@ -325,7 +325,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class CaseView:
-    """The state of a case with its history; `earlier` contains readings from previous rounds."""
+    """The state of a case with its history; `earlier` holds the readings of previous rounds."""
 
     key: str
     state: CaseState
@@ -342,7 +342,7 @@ class CaseView:
 
     @property
     def tips(self) -> tuple[str, ...]:
-        """Return the hashes of the events that no other event follows."""
+        """Return the hashes of the events that no later event refers to."""
         last = {event[:3]: event.hash for event in self.events}
         covered = {digest for event in self.events for digest in event.seen}
         return tuple(sorted(set(last.values()) - covered))
@@ -355,19 +355,19 @@ def read_text(event: Event, name: str, missing: str = "") -> str:
 
 
 def read_whole(event: Event, name: str, missing: int = 0) -> int:
-    """Return an integer from an event's body, or -1 for a value of a different type."""
+    """Return an integer from an event's body, or -1 if the value has a different type."""
     value = event.body.get(name, missing)
     return value if type(value) is int else -1
 
 
 def read_list(event: Event, name: str) -> tuple[str, ...]:
-    """Return a list of strings from an event's body, leaving out all other values."""
+    """Return a list of strings from an event's body, ignoring all other values."""
     value = event.body.get(name)
     return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
 
 
 def read_pairs(event: Event, name: str) -> tuple[tuple[str, str], ...]:
-    """Return a mapping of strings from an event's body, leaving out all other values."""
+    """Return a mapping of strings from an event's body as pairs, ignoring all other values."""
     value = event.body.get(name)
     pairs = value.items() if isinstance(value, dict) else ()
     return tuple((one, text) for one, text in pairs if isinstance(text, str))

@@ -1,4 +1,4 @@
-"""The accepted masks of a study, also as a folder of reference masks."""
+"""A study's accepted masks, also written as a folder of reference masks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ from napari_mamamia.io.workspace.workspace import MASK_SUFFIX, file_name
 
 @dataclass(frozen=True, slots=True)
 class AcceptedCase:
-    """An accepted case, with its stem in file names."""
+    """An accepted case, with the stem of its file names."""
 
     case_id: str
     stem: str
@@ -38,15 +38,15 @@ class AcceptedCase:
 
     @property
     def is_signed(self) -> bool:
-        """Return whether the case has a valid signature by a reviewer or approver."""
+        """Return whether a reviewer or approver has validly signed the case."""
         return self.view.state is CaseState.SIGNED
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedCases:
-    """The accepted cases, and all other cases with the reasons why they are not accepted.
+    """The accepted cases, and all other cases with the reason why they are not accepted.
 
-    `conflicts` lists the other cases that have an unresolved conflict.
+    `conflicts` lists those of the other cases that have an unresolved conflict.
     """
 
     cases: tuple[AcceptedCase, ...]
@@ -74,7 +74,7 @@ def list_accepted(state: ReviewState) -> AcceptedCases:
 
 
 def name_files(state: ReviewState) -> dict[str, str]:
-    """Return the stem of each case's file names, by key.
+    """Return the stem of the file names for each case key.
 
     The stem is the case id. It is the key instead if the id is not a valid file name, or differs
     from another id only in letter case, which some file systems ignore.
@@ -94,15 +94,15 @@ def name_files(state: ReviewState) -> dict[str, str]:
 
 
 def write_accepted(store: EventStore, case: AcceptedCase, folder: Path, state: ReviewState) -> Path:
-    """Write an accepted mask as ``STEM.nii.gz`` with its provenance; return its path.
+    """Write an accepted mask as ``STEM.nii.gz`` with its provenance, and return its path.
 
     The file is a byte-for-byte copy of the mask in the store. If the accepted result is "no
-    lesion", an empty mask is written on the grid of any reading of the case.
+    lesion", the mask is empty and has the grid of any reading of the case.
 
     Raises
     ------
     FormatError
-        If the mask is missing, changed or invalid, or no reading gives the grid of an empty mask.
+        If the mask is missing, changed or invalid, or no reading provides a grid for an empty mask.
     SaveConflictError, SaveError
         If the file exists, or the system does not allow writing.
     """
@@ -113,7 +113,7 @@ def write_accepted(store: EventStore, case: AcceptedCase, folder: Path, state: R
 
 
 def write_study_mask(store: EventStore, view: CaseView, digest: str, path: Path) -> None:
-    """Write a mask from the store; for "", write an empty mask on the grid of a reading.
+    """Write a stored mask; if `digest` is "", write an empty mask on the grid of a reading.
 
     Raises
     ------
@@ -184,7 +184,7 @@ def _describe_mask(case: AcceptedCase, state: ReviewState, origin: str) -> Prove
 
 @dataclass(frozen=True, slots=True)
 class AcceptedReference:
-    """A folder with ``ID.nii.gz`` for each accepted case, and the other cases with reasons.
+    """A folder with a file ``ID.nii.gz`` per accepted case; other cases are listed with reasons.
 
     `broken` lists the other cases with an error: a conflict, or a missing or changed mask.
     `unsigned` lists the ids of accepted cases that are not yet signed.
@@ -198,14 +198,14 @@ class AcceptedReference:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Return a line for each case without a mask, with the reason."""
+        """Return one line for each case without a mask, stating the reason."""
         left_out = (*self.broken, *self.others)
         return tuple(f"{one.case_id} has no accepted mask: {one.why}" for one in left_out)
 
 
 @contextmanager
 def accepted_reference(store: EventStore) -> Iterator[AcceptedReference]:
-    """Yield a folder with the accepted masks of a study; the folder is deleted afterwards.
+    """Yield a temporary folder with the accepted masks of a study.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Status, verification and audit trail of a study."""
+"""Check a study: its status, verification and audit trail."""
 
 import html
 from collections import Counter, deque
@@ -54,12 +54,12 @@ _UNBOUND: Final = (
     "looks older; compare the digits with the lead in person or by telephone"
 )
 _CLOCK_S: Final = 300.0
-"""Clock difference in s above which a problem is reported. Our choice, as in domain services."""
+"""Clock difference, in s, above which a problem is reported (our choice)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem in a study, with its kind, location and description."""
+    """A problem in a study: its kind, location and description."""
 
     kind: str
     where: str
@@ -68,7 +68,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ReaderProgress:
-    """Progress of a reader: readings, finished readings, working time, and keys."""
+    """A reader's progress: assigned and finished readings, working time, and keys."""
 
     reader: str
     name: str
@@ -83,7 +83,7 @@ class ReaderProgress:
 
 @dataclass(frozen=True, slots=True)
 class SiteProgress:
-    """Progress of the cases of a site; `site` is "" for cases of unknown site."""
+    """Progress on the cases of one site; `site` is "" if the site is unknown."""
 
     site: str
     n_cases: int
@@ -92,7 +92,7 @@ class SiteProgress:
 
 @dataclass(frozen=True, slots=True)
 class StudyStatus:
-    """The status of a study; `sites` is empty if the sites are unknown or hidden."""
+    """The status of a study; `sites` is empty if sites are unknown or hidden."""
 
     study: str
     study_id: str
@@ -114,7 +114,7 @@ class StudyStatus:
 
 @dataclass(frozen=True, slots=True)
 class StudyCheck:
-    """Result of a verification; `notes` are informative and not problems.
+    """The result of verifying a study; `notes` are information, not problems.
 
     `n_sealed` events are covered by a valid signature, so that changing one requires the signer's
     key.
@@ -132,7 +132,7 @@ class StudyCheck:
 
 
 def find_status(store: EventStore, pseudonymizer: Pseudonymizer = NO_PSEUDONYMS) -> StudyStatus:
-    """Return the status of a study; a pseudonymizer replaces the case ids.
+    """Compute the status of a study; a pseudonymizer replaces the case ids.
 
     The errors are those of `read_whole`.
     """
@@ -153,7 +153,7 @@ def find_status(store: EventStore, pseudonymizer: Pseudonymizer = NO_PSEUDONYMS)
 
 
 def list_progress(state: ReviewState) -> tuple[ReaderProgress, ...]:
-    """Return the progress of every person, in the order of the study."""
+    """Return each person's progress, in study order."""
     by_reader: dict[str, list[ReadingView]] = {}
     for view in state.cases:
         for reading in view.readings:
@@ -202,11 +202,11 @@ def _cover_problems(
 def verify_study(
     store: FolderStore, images: Path | None = None, pseudonymizer: Pseudonymizer = NO_PSEUDONYMS
 ) -> StudyCheck:
-    """Verify a study's folder against all its hashes and rules.
+    """Verify all hashes in a study's folder, and check the study's rules.
 
-    Chains, gaps, forks, content that this computer has read before, masks, signatures, refused
-    steps and conflicts are checked. If `images` (the data set) is given, the images of every case
-    are checked too. A pseudonymizer replaces the case ids in the result.
+    The verification covers chains, gaps, forks, masks, signatures, steps that are not allowed,
+    conflicts, and content that this computer has read before. If `images` (the data set) is given,
+    the images of every case are checked too. A pseudonymizer replaces the case ids in the result.
     """
     report_progress(0, 4, "Reading events")
     reading = read_whole(store)
@@ -262,13 +262,13 @@ def verify_study(
 
 
 def save_status(status: StudyStatus, folder: Path) -> Path:
-    """Write ``status.json``, replacing an earlier file, and return the path."""
+    """Write ``status.json``, replacing an earlier file, and return its path."""
     write_json(status, folder / STATUS, overwrite=True)
     return folder / STATUS
 
 
 def save_check(check: StudyCheck, folder: Path) -> Path:
-    """Write ``verify.json``, replacing an earlier file, and return the path."""
+    """Write ``verify.json``, replacing an earlier file, and return its path."""
     write_json(check, folder / VERIFY, overwrite=True)
     return folder / VERIFY
 
@@ -286,7 +286,7 @@ def _split_refused(
     masks: frozenset[str],
     keyless: Collection[tuple[str, str, str]],
 ) -> tuple[list[Problem], list[Problem]]:
-    """Split refused steps into late steps and steps that this program never writes.
+    """Split rejected steps into late steps and steps that this program never writes.
 
     Steps in the sessions `keyless` are never late, because the origin of these steps is not proven.
     """
@@ -420,7 +420,7 @@ def _list_keys(state: ReviewState) -> Iterator[Problem]:
 
 
 def _list_key_problems(state: ReviewState, by_hash: Mapping[str, Event]) -> Iterator[Problem]:
-    """Yield unresolved problems with keys, and leads' first keys whose order is uncertain."""
+    """Yield unresolved problems with keys, and first keys of leads whose order is uncertain."""
     for key in state.keys:
         name, digits = state.name(key.reader), short_key(key.key)
         if key.against:
@@ -461,12 +461,12 @@ def _check_entries(
     chains: Mapping[str, Sequence[Event]],
     by_hash: Mapping[str, Event],
 ) -> tuple[list[Problem], list[Problem], set[tuple[str, str, str]]]:
-    """Return sessions that contradict the reader's key, and sessions without a key.
+    """Return sessions that contradict the reader's key as problems, and sessions without a key.
 
-    Sessions without a key are also returned as (reader, computer, session). A reader who has
-    entered with a key always does so afterwards. If a session without a key had not yet seen the
-    key, it is only a note, as are sessions of earlier versions and sessions from before the key
-    counted.
+    Sessions without a key are returned as notes and as (reader, computer, session). A reader who
+    has entered with a key always does so afterwards. A session without a key is only a note if it
+    had not yet seen the key, if it is from an earlier version, or if it began before the key was
+    valid.
     """
     keys = {key.key: key for key in state.keys if key.by}
     proven: dict[str, set[str]] = {}
@@ -559,7 +559,7 @@ def save_audit(
     pseudonymizer: Pseudonymizer = NO_PSEUDONYMS,
     form: Form | None = None,
 ) -> tuple[Path, Path]:
-    """Write every event in order, as CSV and as one HTML page, and return both paths.
+    """Write all events in order, as a CSV table and as one HTML page, and return both paths.
 
     The page contains answers in the wording of `form`; the table contains ids.
 

@@ -1,4 +1,4 @@
-"""The client of a study for the window, with its records and steps that may run in any thread."""
+"""The window's client of a study, with data classes, and with steps that run in any thread."""
 
 import json
 import threading
@@ -46,7 +46,7 @@ from napari_mamamia.io.workspace.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """A row for a person's own reading, submitted or current; `visit` is "" if unknown."""
+    """A row for one of the person's readings, submitted or current; `visit` is "" if unknown."""
 
     task: review.Task
     case_id: str
@@ -56,7 +56,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class DisputeRow:
-    """A case that waits for adjudication, with its disagreement and holder ("" for none)."""
+    """A case that waits for adjudication, with its disagreement and its holder or ""."""
 
     case: str
     case_id: str
@@ -68,18 +68,18 @@ class DisputeRow:
 
 @dataclass(frozen=True, slots=True)
 class StudySnapshot:
-    """A person's view of a study at one time.
+    """One person's view of a study at a given time.
 
     Parameters
     ----------
     n_ready
         Number of this person's readings that can be started or continued now.
     n_unsent, trouble
-        Number of events that wait on this computer, and the reason.
+        Number of unsent events on this computer, and the reason.
     lost
-        Claims that somebody else has taken over.
+        This person's claims that somebody else has taken over.
     problems
-        Sentences on problems of the folder.
+        Sentences that describe problems of the folder.
     states
         Number of cases in each state.
     origin
@@ -115,10 +115,10 @@ class StudySnapshot:
 
 @dataclass(frozen=True, slots=True)
 class StudyTask:
-    """A claimed reading, with its workspace, images and saved draft.
+    """A reading claimed by this person, with its workspace, images and saved draft.
 
-    If `held` describes a different holder, nothing is opened. `pseudonymizer` names the cases for
-    the window.
+    If `held` is not "", it describes another holder of the reading, and nothing is opened.
+    `pseudonymizer` names the cases for the window.
     """
 
     task: review.Task
@@ -134,7 +134,7 @@ class StudyTask:
 
 
 def leave_out_unseen(look: StudySnapshot) -> StudySnapshot:
-    """Return a snapshot without the states of cases, because all cases would seem unread."""
+    """Return a snapshot without case states, because all cases would wrongly seem unread."""
     return replace(
         look,
         n_read=0,
@@ -148,7 +148,7 @@ def leave_out_unseen(look: StudySnapshot) -> StudySnapshot:
 
 
 def describe_age(seconds: float) -> str:
-    """Return a duration in a suitable unit.
+    """Format a duration in a suitable unit.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def describe_age(seconds: float) -> str:
 def list_dispute_rows(
     disputes: Iterable[CaseView], state: ReviewState, form: Form | None
 ) -> tuple[DisputeRow, ...]:
-    """Return each case for an adjudicator once: disputes, then agreements, then cases to sign."""
+    """Return each case for an adjudicator once: disputes, agreements, then cases to sign."""
     views = list(disputes)
     for place in (CaseState.READ, CaseState.ACCEPTED):
         views += [case for case in state.cases if case.state is place]
@@ -181,7 +181,7 @@ def list_dispute_rows(
 
 
 def find_images(study: review.Study, files: ClientFiles) -> Path:
-    """Return the image folder set on this computer, otherwise the folder in the study."""
+    """Return the image folder set on this computer, or else the folder named in the study."""
     return files.read_images() or Path(study.data_set)
 
 
@@ -191,7 +191,7 @@ def require_images(
     known: set[tuple[Path, int, int]],
     pseudonymizer: Pseudonymizer = NO_PSEUDONYMS,
 ) -> None:
-    """Raise an error if the images of a case differ from the images of the study.
+    """Raise an error if a case's images differ from those used to create the study.
 
     Parameters
     ----------
@@ -248,11 +248,11 @@ def _hold_images(
 
 
 _KEEP_EVERY_S: Final = 60.0
-"""Seconds between renewals of a claim during work; each renewal writes a file on the share."""
+"""Seconds between renewals of a claim during work; each renewal writes a file to the share."""
 
 
 class StudyClient:
-    """A person's client of a study.
+    """The client through which one person works on a study.
 
     Only one step runs at a time. A step returns immutable records; the changing state of the study
     stays in the client.
@@ -305,7 +305,7 @@ class StudyClient:
 
     @property
     def blinding(self) -> Blinding:
-        """Return the items that the study hides from its readers."""
+        """Return which items the study hides from its readers."""
         return self.store.study.plan.blinding
 
     @property
@@ -319,7 +319,7 @@ class StudyClient:
         return self._turn
 
     def close(self) -> None:
-        """Release all claims, and send what can be sent."""
+        """Release all claims, and send waiting events and masks if possible."""
         with self._turn:
             self.session.close()
             self.store.keep_copy(is_due=True)
@@ -327,7 +327,7 @@ class StudyClient:
     # -------------------------------------------------------------------- looking
 
     def look(self, *, is_active: bool = False) -> StudySnapshot:
-        """Send waiting events, renew claims during work, and return a snapshot of the study."""
+        """Send waiting events, renew claims while working, and return a snapshot of the study."""
         with self._turn:
             session = self.session
             self.store.send()
@@ -382,7 +382,7 @@ class StudyClient:
     # -------------------------------------------------------------------- reading
 
     def take_next(self) -> StudyTask | None:
-        """Claim the next possible reading; return None if no reading is left.
+        """Claim the next possible reading, or return None if there is no reading left.
 
         A reading claimed by another program of this person is skipped. If there is no other
         reading, the first skipped reading is returned with its holder.
@@ -398,7 +398,7 @@ class StudyClient:
             return held
 
     def take(self, task: review.Task) -> StudyTask:
-        """Claim a reading, or open a submitted reading, after checking its images.
+        """Claim a reading, or open a submitted one, after checking its images.
 
         Raises
         ------
@@ -457,7 +457,7 @@ class StudyClient:
         write_provenance(provenance, sidecar_path(path), overwrite=True)
 
     def require_images(self, case: str) -> Path:
-        """Return the location of a case's images; raise `CaseError` if the images differ."""
+        """Return the folder of a case's images; raise `CaseError` if the images differ."""
         data_set = find_images(self.store.study, self.files)
         require_images(self.whole.case(case), data_set, self._known_images, self.pseudonymizer)
         return data_set
@@ -469,7 +469,7 @@ class StudyClient:
     def hand_in(
         self, taken: StudyTask, mask: tuple[Path, str] | None, draft: Draft
     ) -> Callable[[], object]:
-        """Submit a reading; return a function that compares the case's readings within seconds.
+        """Submit a reading; return a function that compares the readings, which takes seconds.
 
         Parameters
         ----------
@@ -486,7 +486,7 @@ class StudyClient:
         CaseError
             If somebody else took the case meanwhile, or the study was changed.
         FormatError, SaveError
-            If the mask changed after it was saved, or this computer's disk refuses to write.
+            If the mask changed after it was saved, or this computer's disk cannot be written.
         """
         with self._turn:
             self.require_same_study()
@@ -518,7 +518,7 @@ class StudyClient:
         return partial(self.compare, taken.task.case)
 
     def compare(self, case: str) -> None:
-        """Compare the readings of a case if all are submitted and not yet compared.
+        """Compare the readings of a case if all are submitted and they are not yet compared.
 
         In second-look mode, the case is accepted if the second reader agrees.
         """
@@ -532,7 +532,7 @@ class StudyClient:
                 self.session.accept(case, looks[-1])
 
     def put_back(self, taken: StudyTask) -> None:
-        """Return a reading to the queue, keeping mask and answers on this computer."""
+        """Return a reading to the queue; mask and answers remain on this computer."""
         with self._turn:
             reading = self._find_reading(taken.task)
             is_open = reading.state in (CaseState.CLAIMED, CaseState.IN_WORK)
@@ -540,7 +540,7 @@ class StudyClient:
                 self.session.put_back(taken.task)
 
     def read_again(self, task: review.Task, reason: str) -> StudyTask:
-        """Reopen a submitted reading, and claim that reading."""
+        """Reopen a submitted reading and claim it."""
         with self._turn:
             self.require_same_study()
             if not is_possible(self.session.refresh(), task):
@@ -553,7 +553,7 @@ class StudyClient:
             return self.take(task)
 
     def choose_images(self, data_set: Path) -> None:
-        """Save the location of the images on this computer."""
+        """Save the folder of the images on this computer."""
         self.files.write_images(data_set)
 
     # -------------------------------------------------------------------- signing
@@ -564,7 +564,7 @@ class StudyClient:
         return self.session.key_file.exists()
 
     def sign(self, case: str, meaning: review.Meaning, passphrase: str, occasion: int = 0) -> str:
-        """Sign, creating a key first if there is none; return the next required step, or "".
+        """Sign an item, creating a key if there is none; return the next required step, or "".
 
         Raises
         ------
@@ -594,7 +594,7 @@ class StudyClient:
         return next(reading for reading in readings if (reading.reader, reading.occasion) == mine)
 
     def require_same_study(self) -> None:
-        """Raise an error if the study file has changed."""
+        """Raise an error if the study file was changed."""
         self.session.refresh()
         if any(problem.path == STUDY_NAME for problem in self.session.problems):
             raise CaseError(
@@ -613,7 +613,7 @@ class StudyClient:
 
 
 def _describe_making(mask: Path) -> dict[str, str]:
-    """Return the provenance of a mask as text, because events contain no floats."""
+    """Return the provenance of a mask as strings, because events contain no floats."""
     try:
         content = read_json(sidecar_path(mask))
     except (OSError, ValueError):
@@ -622,14 +622,14 @@ def _describe_making(mask: Path) -> dict[str, str]:
 
 
 def list_people(folder: Path) -> tuple[str, ...]:
-    """Return the names of the people in a study, for the choice of the reader."""
+    """Return the names of the people in a study, from which a reader chooses a name."""
     store = FolderStore(folder, review_folder())
     return tuple(reader.name for reader in store.study.readers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenedClient:
-    """A client, its first snapshot, and the study's form, if any."""
+    """A client with its first snapshot, and the study's form if it has one."""
 
     client: StudyClient
     look: StudySnapshot
@@ -653,7 +653,7 @@ _STILL_READS: Final = "Hidden while you have open readings, because you would no
 
 @dataclass(frozen=True, slots=True)
 class QualityRow:
-    """A case in the queue, with the reason, and whether it has an error (None if unread)."""
+    """A case in the quality-control queue, with its reasons, and whether it has an error."""
 
     case_id: str
     why: str
@@ -662,7 +662,7 @@ class QualityRow:
 
 @dataclass(frozen=True, slots=True)
 class QualityStatus:
-    """The queue of quality control with its results.
+    """The quality-control queue with the results so far.
 
     `points` are (cases read, errors found), starting at zero cases; `says` describes the stopping
     rule.
@@ -674,7 +674,7 @@ class QualityStatus:
 
 
 def why_blind(client: StudyClient) -> str:
-    """Return why all readings are hidden from this person, or "" if they are not hidden."""
+    """Return why this person must not see all readings yet, or "" if the person may see them."""
     with client.turn:
         if not client.blinding.hides(Hidden.OTHER_READERS):
             return ""
@@ -685,7 +685,7 @@ def why_blind(client: StudyClient) -> str:
 
 
 def load_quality_status(client: StudyClient) -> QualityStatus | None:
-    """Return the queue's status, or None if there is no queue or it would unblind the person.
+    """Return the queue's status, or None without a queue or if it would unblind the person.
 
     A missing or changed queue file is reported in `says`.
     """
@@ -710,7 +710,7 @@ def load_quality_status(client: StudyClient) -> QualityStatus | None:
 
 
 def describe_agreement(client: StudyClient) -> tuple[str, ...]:
-    """Return the readers' current agreement as lines of text, which takes seconds.
+    """Compute the readers' current agreement, which takes seconds, and return lines of text.
 
     In a blind study, an event visible to everybody records that the agreement was shown.
 

@@ -1,7 +1,7 @@
 """Compare the readings of a case: matched lesions, disagreements, and a consensus mask.
 
-`make_consensus` only creates the bytes of a file; `ReviewSession.decide` stores `content`, `rule`,
-`parents` and `how` with the decision.
+`make_consensus` only returns the bytes of a mask file; `ReviewSession.decide` stores `content`,
+`rule`, `parents` and `how` with the decision.
 
 A lesion is a 26-connected component of a mask. Its number in the reader's form is determined by the
 anchors stored with the answers, otherwise by size, with "1" as the largest. Lesions are paired in
@@ -47,20 +47,20 @@ from napari_mamamia.metrics.lesions import Parts, parts_of
 from napari_mamamia.metrics.of_masks import dice, hausdorff95_mm, volume_mm3
 
 LEAST_IOU: Final = 0.1
-"""Minimum IoU of an overlapping pair. Source: `docs/methods/detection.md`."""
+"""Minimum IoU for a pair of overlapping lesions. Source: `docs/methods/detection.md`."""
 MOST_LESIONS: Final = 1000
-"""Maximum number of matched lesions of a mask, the largest first. Our choice."""
+"""Maximum number of lesions per mask that are matched, the largest first (our choice)."""
 _TIE: Final = 1e-9
-"""Difference of scores that counts as a tie, for which the larger lesion is preferred."""
+"""Difference between scores that still counts as a tie; ties favour the larger lesion."""
 Places = NDArray[np.intp]
 _Member = tuple[str, str]
-"""A reader and the reader's number of a lesion."""
+"""A reader, and the number that the reader gave to a lesion."""
 _Link = tuple[float, float, float, list[Voxel], tuple[_Member, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Lesion:
-    """A lesion with its number, volume, centre, and the voxel nearest to the centre."""
+    """A lesion: its number, volume, centre, and the voxel of the lesion nearest to the centre."""
 
     name: str
     volume_mm3: float
@@ -70,7 +70,7 @@ class Lesion:
 
 @dataclass(frozen=True, slots=True)
 class MatchedLesion:
-    """A lesion marked by both readers, with its number in each mask and the outlines' Dice."""
+    """A lesion marked by both readers, with its number in each mask and the masks' Dice."""
 
     first: str
     second: str
@@ -107,7 +107,7 @@ class LesionMatch:
 
     @property
     def n_alone(self) -> int:
-        """Return the number of lesions marked by one reader only."""
+        """Return the number of lesions that only one reader marked."""
         return len(self.first_alone) + len(self.second_alone)
 
     @property
@@ -117,13 +117,13 @@ class LesionMatch:
 
     @property
     def names(self) -> dict[str, str]:
-        """For lesions marked by both readers, map the first reader's numbers to the second's."""
+        """Map the first reader's lesion numbers to the second's, for lesions that both marked."""
         return {one.first: one.second for one in self.both}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Side:
-    """The lesions of one mask by size, and the lesion index of each voxel (-1 for none)."""
+    """The lesions of one mask by size; `of_voxel` is each voxel's lesion index, -1 for none."""
 
     lesions: tuple[Lesion, ...]
     of_voxel: Places
@@ -137,7 +137,7 @@ def match_masks(
     second: LabelMap | None,
     anchors: tuple[Sequence[LesionAnchors], Sequence[LesionAnchors]] = ((), ()),
 ) -> LesionMatch:
-    """Return the matched lesions of two masks; None is an empty mask.
+    """Match the lesions of two masks; a mask that is None is empty.
 
     Any value above 0 is a lesion. `anchors` determine the numbers of the lesions of each mask.
 
@@ -239,7 +239,7 @@ def _count_shared(one: Places, other: Places) -> dict[tuple[int, int], int]:
 def _pair_lesions(
     one: _Side, other: _Side, shared: Mapping[tuple[int, int], int]
 ) -> dict[int, int]:
-    """Return the paired lesion index of the second mask by that of the first mask."""
+    """Map the index of each paired lesion in the first mask to its partner in the second mask."""
     overlap = {
         (a, b): n / float(one.n_voxels[a] + other.n_voxels[b] - n) for (a, b), n in shared.items()
     }
@@ -312,12 +312,13 @@ def _tell_rest(
 def group_lesions(
     matches: Iterable[tuple[str, str, LesionMatch]],
 ) -> dict[str, dict[str, str]]:
-    """Return the common lesion numbers of a case, by reader and the reader's own number.
+    """Assign common lesion numbers in a case, by reader and the reader's own lesion number.
 
-    Pairs of lesions from all pairs of readers (first, second, match) are merged into groups, the
-    most similar first, on a tie the nearest, then the largest, unless a reader would have two
-    lesions in one group; for two readers these are their pairs. "1" is the lesion with the largest
-    outline of any reader. The result does not depend on the order of readers and pairs.
+    Matched lesions from all pairs of readers (first, second, match) are merged into groups, the
+    most similar first; ties are resolved by distance, then by size. A merge is skipped if a reader
+    would have two lesions in one group. With two readers, the groups are the matched pairs. "1" is
+    the lesion with the largest outline of any reader. The result does not depend on the order of
+    readers and pairs.
     """
     links = []
     lesions: dict[_Member, Lesion] = {}
@@ -349,7 +350,7 @@ def group_lesions(
 def join_lesions(
     numbers: Mapping[str, Mapping[str, str]], matches: Mapping[str, LesionMatch]
 ) -> dict[str, str]:
-    """Return the common lesion numbers of a further mask, by the mask's own numbers.
+    """Assign common lesion numbers to a further mask, keyed by the mask's own numbers.
 
     `matches` compares this mask (first) with each reader's (second). A lesion gets the number of
     the most similar lesion of any reader, each number once; other lesions get new numbers.
@@ -385,7 +386,7 @@ _Drawn: TypeAlias = tuple[str, tuple[LesionAnchors, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ReadMask:
-    """A mask from the store: bool ``(z, y, x)`` with its grid; None for an empty mask."""
+    """A mask from the store: a boolean array ``(z, y, x)`` with its grid; None if it is empty."""
 
     array: NDArray[np.bool_]
     grid: Grid
@@ -394,7 +395,7 @@ class ReadMask:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Result of comparing all pairs of readings: reasons for disagreement, and the worst values.
+    """The result of comparing all pairs of readings: reasons for disagreement, and worst values.
 
     `dice` is the lowest Dice of all pairs, or NaN if all masks are empty.
     """
@@ -416,7 +417,7 @@ class Difference:
 
 
 def load_stored_labels(store: EventStore, sha256: str) -> LabelMap | None:
-    """Return the labels of a stored mask as the non-zero block; see `load_stored_mask`."""
+    """Return the labels of a stored mask, cropped to its non-zero block; see `load_stored_mask`."""
     if not sha256:
         return None
     with own_folder() as folder:
@@ -426,7 +427,7 @@ def load_stored_labels(store: EventStore, sha256: str) -> LabelMap | None:
 
 
 def load_stored_mask(store: EventStore, sha256: str) -> ReadMask | None:
-    """Return the foreground of a stored mask; None for "" (an empty mask).
+    """Return the foreground of a stored mask; None if `sha256` is "", which means an empty mask.
 
     Raises
     ------
@@ -442,7 +443,7 @@ def load_stored_mask(store: EventStore, sha256: str) -> ReadMask | None:
 def compare_readings(
     store: EventStore, readings: Sequence[ReadingView], triggers: Triggers
 ) -> Difference:
-    """Compare every pair of readings by the triggers of a study.
+    """Compare every pair of readings using the triggers of a study.
 
     Raises
     ------
@@ -482,7 +483,7 @@ def compare_readings(
 
 
 def list_acceptable(view: CaseView, case_id: str) -> tuple[ReadingView, ...]:
-    """Return the readings that may be accepted, in order.
+    """Return the readings that may be accepted, in study order.
 
     Raises
     ------
@@ -548,13 +549,13 @@ def _list_defined(values: Iterable[float]) -> list[float]:
 
 
 STAPLE_MARGIN_MM: Final = 10.0
-"""Margin around the masks, in mm, of the voxels that STAPLE uses.
+"""Margin around the masks, in mm, within which STAPLE uses voxels.
 
 STAPLE's prior depends on the field of view. The crop is therefore fixed and reported. Our choice;
 `docs/methods/review.md` shows its effect.
 """
 STAPLE_READERS: Final = 3
-"""Minimum number of readers for STAPLE, which cannot resolve differences between two readers."""
+"""Minimum number of readers for STAPLE, which cannot resolve differences between only two."""
 
 _TIES: Final = {
     ConsensusRule.MAJORITY_BACKGROUND: TieRule.BACKGROUND,
@@ -596,7 +597,7 @@ def make_consensus(
     rule: ConsensusRule,
     third: ReadingView | None = None,
 ) -> ConsensusMask:
-    """Return the mask derived from the readings of one case by a rule.
+    """Derive one mask from the readings of a case by a consensus rule.
 
     A reading without a mask votes for background everywhere. A majority is more than half of the
     readings. `union` takes voxels of any reading and `intersection` voxels of all readings.
@@ -645,7 +646,7 @@ def make_consensus(
 def _order_voters(
     readings: Sequence[ReadingView], rule: ConsensusRule, third: ReadingView | None
 ) -> list[ReadingView]:
-    """Return the voting readings, with the tie-breaking reading first."""
+    """Return the readings that vote, beginning with the one that breaks ties."""
     least = STAPLE_READERS if rule is ConsensusRule.STAPLE else 2
     if len(readings) < least:
         raise CaseError(

@@ -1,7 +1,7 @@
 """Adjudication: the readings of a case, their differences and lesions, and the decision.
 
-The decided mask is a submitted reading, a consensus, or the adjudicator's own drawing. Its origin
-is determined from its voxels, not from the buttons used.
+The decided mask is a submitted reading, a consensus, or the adjudicator's own drawing. The source
+of the mask is determined from its voxels, not from the buttons used.
 """
 
 import math
@@ -57,13 +57,13 @@ RULES: Final = (
     ConsensusRule.STAPLE,
 )
 Measure = Callable[[NDArray[np.uint8], Mapping[str, Any]], Mapping[str, Any]]
-"""Function that adds the measurements of a mask ``(z, y, x)`` to a record of answers."""
+"""A function that adds the measurements of a mask ``(z, y, x)`` to answers."""
 _MM3_PER_ML: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownReading:
-    """A reading in adjudication, with its display name and mask (None if empty)."""
+    """A reading shown in adjudication, with its display name and mask (None if empty)."""
 
     name: str
     reading: ReadingView
@@ -80,7 +80,7 @@ class ShownReading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dispute:
-    """A case in adjudication, with its workspace and readings.
+    """A case taken for adjudication, with its workspace and readings.
 
     If `held` describes a different holder, nothing was opened.
     """
@@ -96,7 +96,7 @@ class Dispute:
     pseudonymizer: Pseudonymizer = NO_PSEUDONYMS
 
     def why_not(self, rule: ConsensusRule) -> str:
-        """Return why a rule is not applicable, or "" if it is."""
+        """Return why a consensus rule is not applicable, or "" if it is."""
         least = STAPLE_READERS if rule is ConsensusRule.STAPLE else 2
         if len(self.readings) >= least:
             return ""
@@ -105,9 +105,9 @@ class Dispute:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """A connected region that is in only one of two masks.
+    """A connected region that belongs to only one of two masks.
 
-    `is_in_first` is whether the region is in the first mask. `voxel` (z, y, x) is inside the
+    `is_in_first` says whether the region belongs to the first mask. `voxel` (z, y, x) is inside the
     region. `distance_mm` is the region's largest distance from the other mask, or NaN if that mask
     is empty.
     """
@@ -120,10 +120,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Origin of a decided mask: a reader's id, a consensus rule, or "edited".
+    """The source of a decided mask: a reader's id, a consensus rule, or "edited".
 
-    `lost` lists lesions that the answers describe but the mask does not contain; the answers about
-    these lesions remain only in the reading.
+    `lost` lists lesions that the answers describe but that are not in the mask. Answers about them
+    remain only in the reading.
     """
 
     choice: str
@@ -131,7 +131,7 @@ class Decided:
 
 
 def open_dispute(client: StudyClient, case: str) -> Dispute:
-    """Take a case for adjudication and read its masks, after checking its images.
+    """Take a case for adjudication: check its images, and read its masks.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def _load_readings(
 
 
 def load_first_snapshot(client: StudyClient, task: Task) -> ShownReading | None:
-    """Return the first reading for a second reader in second-look mode, otherwise None.
+    """Return the first reading if a task is a second look, otherwise None.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def load_first_snapshot(client: StudyClient, task: Task) -> ShownReading | None:
 def list_differences(
     first: ShownReading, second: ShownReading, *, by_distance: bool = False
 ) -> tuple[Difference, ...]:
-    """Return the 26-connected regions that are in only one of two masks.
+    """Return the 26-connected regions that belong to only one of two masks.
 
     The largest region is first. `by_distance` sorts by the distance from the other mask, with
     undefined distances (if the other mask is empty) first.
@@ -250,7 +250,7 @@ def _rank_distance(part: Difference) -> float:
 
 
 def fuse_dispute(client: StudyClient, dispute: Dispute, rule: ConsensusRule) -> ConsensusMask:
-    """Return the consensus of all readings of a case by a rule; see `make_consensus`."""
+    """Compute the consensus mask of all readings of a case by a rule; see `make_consensus`."""
     with client.turn:
         return make_consensus(client.store, [reading.reading for reading in dispute.readings], rule)
 
@@ -264,7 +264,7 @@ def decide_dispute(
     consensus: ConsensusMask | None = None,
     measure: Measure | None = None,
 ) -> Decided:
-    """Decide a case.
+    """Record the adjudicator's decision on a case.
 
     Parameters
     ----------
@@ -277,9 +277,9 @@ def decide_dispute(
     reason
         The reason.
     answers
-        The answers of a reading, or JSON. Answers about a lesion are transferred to the matching
-        lesion of the decided mask (`lesion_match`), and dropped if there is none. Measurements of
-        another mask are dropped too.
+        The reading whose answers are used, or the answers as JSON. Answers about a lesion are
+        transferred to the matching lesion of the decided mask (`lesion_match`), and dropped if
+        there is none. Measurements of other masks are dropped too.
     consensus
         The last consensus copied into the mask, if any.
     measure
@@ -366,7 +366,7 @@ def _is_same_mask(labels: LabelMap, other: LabelMap) -> bool:
 
 
 def set_down(client: StudyClient, dispute: Dispute) -> None:
-    """Return a case to the adjudication queue, keeping drawings on this computer."""
+    """Return a case to the adjudication queue; drawings remain on this computer."""
     with client.turn:
         if client.session.refresh().case(dispute.case).state is CaseState.IN_ADJUDICATION:
             client.session.set_down(dispute.case)
@@ -374,7 +374,7 @@ def set_down(client: StudyClient, dispute: Dispute) -> None:
 
 
 def leave_out(client: StudyClient, dispute: Dispute, reason: str) -> None:
-    """Reject a case, with the reason."""
+    """Reject a case and record the reason."""
     with client.turn:
         client.require_same_study()
         client.session.reject(dispute.case, reason)
@@ -402,7 +402,7 @@ def accept_case(client: StudyClient, case: str) -> None:
 
 
 def reopen_case(client: StudyClient, case: str, reason: str) -> None:
-    """Begin a new round for a decided case, keeping all earlier readings and decisions.
+    """Begin a new round for a decided case; earlier readings and decisions are kept.
 
     Raises
     ------
@@ -422,7 +422,7 @@ def reopen_case(client: StudyClient, case: str, reason: str) -> None:
 
 
 def list_decided(client: StudyClient) -> tuple[DisputeRow, ...]:
-    """Return the signed and rejected cases that an adjudicator may reopen."""
+    """Return the signed and rejected cases, which an adjudicator may reopen."""
     if not client.is_judge:
         return ()
     with client.turn:
@@ -437,7 +437,7 @@ def list_decided(client: StudyClient) -> tuple[DisputeRow, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PairedAnswer:
-    """The answers of two readers to a question about a lesion, in the form's wording."""
+    """Two readers' answers to a question about the same lesion, in the form's wording."""
 
     question: str
     first: str
@@ -458,7 +458,7 @@ class LesionRow:
     first, second
         The lesion's number in each reading; "" if not marked.
     part_of
-        Number of the other reading's lesion of which this lesion is an additional part.
+        Number of the lesion in the other reading, if this lesion is an additional part of it.
     volume_first_mm3, volume_second_mm3
         The lesion's volume in each reading, NaN if not marked.
     dsc
@@ -481,7 +481,7 @@ class LesionRow:
 
 @dataclass(frozen=True, slots=True)
 class LesionTable:
-    """All lesions of two readings: lesions of one reader first, then parts, then lesions of both.
+    """All lesions of two readings: those of one reader only, then parts, then those of both.
 
     Parameters
     ----------
@@ -505,14 +505,14 @@ class LesionTable:
 
     @property
     def answers(self) -> tuple[PairedAnswer, ...]:
-        """Return both readers' answers about the lesions marked by both."""
+        """Return both readers' answers about the lesions that both marked."""
         return tuple(answer for row in self.rows for answer in row.answers)
 
 
 def list_lesions(
     first: ShownReading, second: ShownReading, form: Form | None = None
 ) -> LesionTable:
-    """Return the lesions of two readings, with questions and terms in the wording of `form`.
+    """Return the lesions of two readings; questions and terms have the wording of `form`.
 
     Raises
     ------

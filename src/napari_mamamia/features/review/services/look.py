@@ -1,8 +1,8 @@
-"""Read a study: state, people, tasks, frozen files, and pseudonyms of its cases.
+"""Read a study's state, people, tasks and frozen files, and pseudonymize its cases.
 
-Case ids reveal the site (DUKE_001), and so do clinical tables and file names. A client therefore
-receives the study, and the window the data set, with numbers instead of ids. In all other texts,
-such as error messages, ids are replaced word by word.
+Case ids such as DUKE_001, clinical tables and file names reveal the site. A client therefore
+receives the study, and the window receives the data set, with numbers instead of ids. In all other
+texts, such as error messages, ids are replaced word by word.
 """
 
 import re
@@ -38,27 +38,26 @@ from napari_mamamia.io.workspace.protocol import Protocol, read_protocol, read_p
 
 
 def load_state(store: EventStore, before: ReplayMemory | None = None) -> ReviewState:
-    """Return the state of a study from all visible events; see `replay_events`."""
+    """Compute the state of a study from all visible events; see `replay_events`."""
     return replay_reading(store, store.read(), before)
 
 
 def replay_reading(
     store: EventStore, reading: StoreReading, before: ReplayMemory | None = None
 ) -> ReviewState:
-    """Return the state of a study from these events; see `replay_events`."""
+    """Compute the state of a study from the given events; see `replay_events`."""
     chains, has_mask = reading.chains.values(), reading.masks.__contains__
     return replay_events(store.study, store.origin, chains, has_mask, signature_fits, before)
 
 
 def read_whole(store: EventStore) -> StoreReading:
-    """Return all events of a study, or raise an error if any event cannot be read.
+    """Return all events of a study; raise an error if some cannot be read.
 
     Raises
     ------
     FormatError
         If the study or one of its files cannot be read now. Reading can continue with the known
-        events,
-        but an incomplete status, check or export would be mistaken for a complete one.
+        events, but an incomplete status, check or export would be mistaken for a complete one.
     """
     reading = store.read()
     if reading.away:
@@ -75,7 +74,7 @@ def require_known(store: EventStore) -> None:
     Raises
     ------
     FormatError
-        If the study was never read completely, because invisible events would seem to be missing.
+        If the study was never read completely: events that cannot be seen would seem not to exist.
     """
     if not store.is_known:
         why = store.trouble or "its events"
@@ -105,7 +104,7 @@ def require_outside(store: FolderStore, folder: Path) -> None:
 
 
 def require_counted(state: ReviewState, event: Event) -> None:
-    """Raise `CaseError` with the reason if a submitted reading does not count."""
+    """Raise `CaseError` with the reason if the event of a submitted reading does not count."""
     why = next((refusal.why for refusal in state.refused if refusal.event.hash == event.hash), "")
     if why:
         case_id = state.study.case(str(event.body["case"])).case_id
@@ -116,13 +115,13 @@ def require_counted(state: ReviewState, event: Event) -> None:
 
 
 def require_reason(reason: str) -> None:
-    """Raise `CaseError` if a reason is empty."""
+    """Raise `CaseError` if the reason is empty."""
     if not reason.strip():
         raise CaseError("expected a reason, but it is empty: enter a reason in a few words")
 
 
 def list_refused(state: ReviewState, reader: str, host: str, session: str) -> tuple[str, ...]:
-    """Describe which readings by this program do not count, and why.
+    """Return sentences on the readings by this program that do not count, with the reasons.
 
     Decisions that other people made while the share was unreachable become visible afterwards.
     """
@@ -137,7 +136,7 @@ def list_refused(state: ReviewState, reader: str, host: str, session: str) -> tu
 
 
 def find_person(state: ReviewState, who: str) -> StudyReader:
-    """Return a person by id or name, ignoring letter case and Unicode normalisation of accents.
+    """Find a person by id or name, ignoring letter case and Unicode normalisation.
 
     Raises
     ------
@@ -158,8 +157,8 @@ def find_person(state: ReviewState, who: str) -> StudyReader:
 def is_possible(state: ReviewState, task: Task) -> bool:
     """Return whether a task can be read now.
 
-    The case must be undecided, and a first reading that must precede the task must be submitted. A
-    hidden repeat does not change its case and can also be read after the decision.
+    The case must be undecided, and if a first reading must precede the task, it must be submitted.
+    A hidden repeat does not change its case and can also be read after the decision.
     """
     view = state.case(task.case)
     is_decided = view.decision is not None and view.round == 1
@@ -174,7 +173,7 @@ def is_possible(state: ReviewState, task: Task) -> bool:
 
 
 def list_possible(state: ReviewState, queue: Iterable[tuple[Task, ReadingView]]) -> Iterator[Task]:
-    """Yield the open tasks of a queue that can be read now, evaluated lazily."""
+    """Yield the tasks of a queue that are open and can be read now, evaluated lazily."""
     for task, reading in queue:
         if reading.state is not CaseState.READ and is_possible(state, task):
             yield task
@@ -190,7 +189,7 @@ def rank_dispute(view: CaseView) -> tuple[float, str]:
 
 
 def find_key(state: ReviewState, reader_id: str, digits: str) -> str:
-    """Return a reader's public key by its short form, ignoring blanks.
+    """Return a reader's public key, given its short form with or without blanks.
 
     Raises
     ------
@@ -209,7 +208,7 @@ def find_key(state: ReviewState, reader_id: str, digits: str) -> str:
 
 
 def find_key_to_revoke(state: ReviewState, reader_id: str, digits: str = "") -> str:
-    """Return a reader's revocable key by its digits, or the only revocable key.
+    """Return a reader's key that can be revoked, by its digits or because it is the only one.
 
     Raises
     ------
@@ -231,7 +230,7 @@ def find_key_to_revoke(state: ReviewState, reader_id: str, digits: str = "") -> 
 def find_subject(
     view: CaseView, reader_id: str, meaning: Meaning, occasion: int
 ) -> ReadingView | Decision | None:
-    """Return the subject of a signature: the person's own reading, or the decision."""
+    """Return what a person would sign: the person's own reading, or the decision."""
     if meaning is not Meaning.AUTHOR:
         is_there = view.state in (CaseState.ACCEPTED, CaseState.SIGNED)
         return view.decision if is_there else None
@@ -248,9 +247,9 @@ ORDER: Final = "queue.json"
 
 
 def list_texts(protocol: Path | None, order: Path | None = None) -> tuple[tuple[str, str], ...]:
-    """Return the files to freeze with a study: (name, content).
+    """Return the files to freeze with a study, as (name, content).
 
-    The form is written in full, because another release of this software may contain other terms.
+    The form is written in full, because the terms may differ in another release of this software.
 
     Raises
     ------
@@ -269,7 +268,7 @@ def list_texts(protocol: Path | None, order: Path | None = None) -> tuple[tuple[
 
 
 def order_cases(order: Path, case_ids: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the cases of a queue in order, restricted to `case_ids` unless empty.
+    """Return the cases of a queue in order; if `case_ids` is not empty, only these cases.
 
     Raises
     ------
@@ -298,17 +297,17 @@ def load_study_form(folder: Path, study: Study) -> Form | None:
 
 
 def load_study_protocol(folder: Path, study: Study) -> Protocol | None:
-    """Return the protocol of a study, or None; the errors are those of `load_study_form`."""
+    """Return a study's protocol, or None if there is none; errors as in `load_study_form`."""
     return read_protocol(folder / PROTOCOL) if _require_same(folder, study, PROTOCOL) else None
 
 
 def load_study_queue(folder: Path, study: Study) -> Queue | None:
-    """Return the queue of a study, or None; the errors are those of `load_study_form`."""
+    """Return a study's queue, or None if there is none; errors as in `load_study_form`."""
     return read_queue(folder / ORDER) if _require_same(folder, study, ORDER) else None
 
 
 def list_changed_files(folder: Path, study: Study) -> tuple[tuple[str, str], ...]:
-    """Return the frozen files that were changed: (name, description)."""
+    """Return the frozen files that were changed, as (name, description)."""
     changed = []
     for file in study.files:
         try:
@@ -319,7 +318,7 @@ def list_changed_files(folder: Path, study: Study) -> tuple[tuple[str, str], ...
 
 
 def _require_same(folder: Path, study: Study, name: str) -> bool:
-    """Return whether the study has a frozen file of this name; raise an error if changed."""
+    """Return whether the study has a frozen file of this name; raise an error if it was changed."""
     digits = next((file.sha256 for file in study.files if file.name == name), "")
     if not digits:
         return False
@@ -337,16 +336,16 @@ _COVERED: Final = "…"
 
 @dataclass(frozen=True)
 class Pseudonymizer:
-    """The pseudonyms of cases by id, and the sites to hide.
+    """Replaces case ids with pseudonyms and removes the names of sites.
 
-    Without names nothing is hidden.
+    If `names` is empty, nothing is replaced.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
     sites: tuple[str, ...] = ()
 
     def cover(self, text: str) -> str:
-        """Replace ids in a text with pseudonyms, and remove the names of sites.
+        """Replace case ids in a text with pseudonyms, and remove the names of sites.
 
         Examples
         --------
@@ -361,7 +360,7 @@ class Pseudonymizer:
         )
 
     def cover_queue(self, queue: Queue) -> Queue:
-        """Return a queue with pseudonyms, without cases that are not in the study."""
+        """Return a queue with pseudonyms, leaving out cases that are not in the study."""
         if not self.names:
             return queue
         places = [
@@ -377,7 +376,7 @@ class Pseudonymizer:
 
     @cached_property
     def _hidden_words(self) -> re.Pattern[str]:
-        """Return the ids and sites, the longest first, since an id may begin with a shorter id."""
+        """Return a pattern of ids and sites, longest first, since one id may begin with another."""
         ids = sorted(self.names, key=len, reverse=True)
         sites = sorted(self.sites, key=len, reverse=True)
         # an id matches as a whole, a site also as a prefix of other words, such as DUKE_001_0000
@@ -390,7 +389,7 @@ NO_PSEUDONYMS: Final = Pseudonymizer()
 
 
 def pseudonymize_store(store: FolderStore) -> Pseudonymizer:
-    """Replace a store's case ids if the site is hidden, and return the pseudonymizer."""
+    """If the study hides the site, replace the store's case ids; return the pseudonymizer."""
     whole = store.study
     if not whole.hides_site:
         return NO_PSEUDONYMS
@@ -399,7 +398,7 @@ def pseudonymize_store(store: FolderStore) -> Pseudonymizer:
 
 
 def make_pseudonymizer(study: Study) -> Pseudonymizer:
-    """Return the pseudonyms of a study."""
+    """Return the pseudonymizer for a study."""
     names = {case.case_id: study.number_of(case.key) for case in study.cases}
     sites = sorted({case.site for case in study.cases if case.site})
     return Pseudonymizer(MappingProxyType(names), tuple(sites))

@@ -1,4 +1,4 @@
-"""Draft a study from settings (cases with hashes, people with roles, tasks), and freeze it."""
+"""Draft a study from settings (cases, people, tasks), and freeze it."""
 
 import csv
 import hashlib
@@ -38,7 +38,7 @@ from napari_mamamia.services.case.data_set import OpenDataSet, open_data_set
 
 @dataclass(frozen=True, slots=True)
 class StudyPeople:
-    """Names of people by role; a name may have several roles."""
+    """Names of people by role; one person may have several roles."""
 
     leads: tuple[str, ...]
     readers: tuple[str, ...]
@@ -47,10 +47,10 @@ class StudyPeople:
 
 @dataclass(frozen=True, slots=True)
 class StudyDraft:
-    """A study before it is frozen, for inspection.
+    """A study that can be inspected before it is frozen.
 
     `texts` holds the files to be frozen with the study, by name. `left_out` lists unreadable cases
-    with reasons, because freezing excludes them permanently.
+    with reasons; freezing excludes these cases permanently.
     """
 
     study: review.Study
@@ -69,7 +69,7 @@ def draft_study(
     protocol: Path | None = None,
     order: Path | None = None,
 ) -> StudyDraft:
-    """Draft a study; the images of every case are read for their hashes.
+    """Draft a study, which reads the images of every case to compute their hashes.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def draft_study(
     people
         Names by role.
     case_ids
-        Ids of the cases; empty for all that can be opened.
+        Ids of the cases; if empty, all cases that can be opened.
     honeypots
         Ids of cases with known truth; the study stores only their number and a hash.
     protocol
@@ -163,11 +163,10 @@ def freeze_study(
     folder
         The folder.
     is_complete
-        Whether every case must be readable; False leaves out unreadable cases.
+        Whether every case must be readable; if False, unreadable cases are left out.
     lead_keys
-        (name, public key) of leads to be listed in the study file. Without keys, anybody who can
-        write
-        to the folder can pose as a lead.
+        (name, public key) of leads to be listed in the study file. If there are none, anybody who
+        can write to the folder can pose as a lead.
 
     Raises
     ------
@@ -205,7 +204,7 @@ def _write_frozen(texts: Sequence[tuple[str, str]], study: review.Study, folder:
 
 
 def describe_bound(lead_keys: Sequence[tuple[str, str]]) -> str:
-    """Describe the leads whose keys the study file lists, or the risk without keys."""
+    """Say which leads' keys the study file lists, or what the risk is if it lists none."""
     if lead_keys:
         bound = "; ".join(f"{who}, {short_key(key)}" for who, key in lead_keys)
         return f"Keys of leads in study.json: {bound}"
@@ -217,7 +216,7 @@ def describe_bound(lead_keys: Sequence[tuple[str, str]]) -> str:
 
 
 def read_lead_keys(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse names and public keys, separated by line ends or semicolons, such as "Lea = 3f…".
+    """Parse names and public keys, such as "Lea = 3f…", separated by newlines or semicolons.
 
     Raises
     ------
@@ -237,7 +236,7 @@ def read_lead_keys(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def name_people(people: StudyPeople) -> tuple[review.StudyReader, ...]:
-    """Return every person once, with all roles and an id derived from the name.
+    """Return one entry per person, with all roles and an id derived from the name.
 
     Names that differ only in letter case or Unicode normalisation denote one person.
     """
@@ -307,7 +306,7 @@ def _print_cases(
 
 
 def relative_name(path: Path, root: Path) -> str:
-    """Return a file's path relative to the data set, or the file's name if it is elsewhere."""
+    """Return a file's path relative to the data set, or only its name if it is elsewhere."""
     try:
         return path.relative_to(root).as_posix()
     except ValueError:
@@ -315,7 +314,7 @@ def relative_name(path: Path, root: Path) -> str:
 
 
 def hash_honeypots(case_ids: Sequence[str]) -> review.Honeypots:
-    """Return the number of honeypots and the SHA-256 of their list."""
+    """Return the number of honeypots, and the SHA-256 of the list of their ids."""
     if not case_ids:
         return review.Honeypots()
     text = "\n".join(sorted(case_ids))
@@ -327,7 +326,7 @@ _USUAL: Final = review.Triggers()
 
 
 class SetupError(CaseError):
-    """Invalid settings of a study; `field` is the field of `StudySetup` to correct."""
+    """Error raised for invalid settings; `field` is the field of `StudySetup` to correct."""
 
     def __init__(self, text: str, field: str) -> None:
         super().__init__(text)
@@ -340,7 +339,7 @@ class SetupError(CaseError):
 
 @dataclass(frozen=True, slots=True)
 class StudySetup:
-    """Settings of a study, from `mamamia review init` or the Review page.
+    """Settings of a new study, entered in `mamamia review init` or on the Review page.
 
     Parameters
     ----------
@@ -351,7 +350,7 @@ class StudySetup:
     cases
         Ids, or patterns with ``*`` and ``?``; empty for every case in the data set.
     honeypots, protocol, order
-        Files, or None. `order` is a queue of quality control, in whose order everybody reads.
+        Files, or None. `order` is a quality-control queue; every reader reads in its order.
     """
 
     data_set: Path | None
@@ -364,7 +363,7 @@ class StudySetup:
 
 
 def plan_study(setup: StudySetup) -> StudyDraft:
-    """Return the draft of a study without writing anything.
+    """Draft a study from settings without writing any file.
 
     Raises
     ------
@@ -395,9 +394,9 @@ def plan_study(setup: StudySetup) -> StudyDraft:
 
 @dataclass(frozen=True, slots=True)
 class FreezeSetup:
-    """Folder for a new study, and the leads' keys to list in the study file.
+    """The folder for a new study, and the leads' keys that the study file will list.
 
-    `key_of` names the lead whose key is created on this computer with `passphrase`; without a
+    `key_of` names the lead whose key is created on this computer with `passphrase`; if there is no
     passphrase, no key is created. `lead_keys` are the keys of other leads, see `read_lead_keys`.
     """
 
@@ -429,14 +428,14 @@ def freeze_with_keys(draft: StudyDraft, setup: FreezeSetup) -> str:
 
 
 def list_case_ids(data_set: Path) -> tuple[str, ...]:
-    """Return the ids of a data set's cases, including unreadable ones; raise `SetupError`."""
+    """Return the case ids of a data set, including unreadable cases; may raise `SetupError`."""
     with _name_field("data_set"):
         opened = Share(data_set).run(open_data_set)
         return tuple(case.case_id for case in opened.data_set.cases)
 
 
 def choose_cases(case_ids: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
-    """Return the ids that are named or match a pattern, in the order of the data set.
+    """Return the case ids that are named or match a pattern, in data-set order.
 
     A pattern that equals an id selects this case even if it contains wildcards; letter case
     matters. Without patterns the result is empty, which means all cases.
@@ -467,7 +466,7 @@ def choose_cases(case_ids: Sequence[str], patterns: Sequence[str]) -> tuple[str,
 
 
 def split_cases(text: str) -> tuple[str, ...]:
-    """Return the ids and patterns in a comma-separated line.
+    """Split a comma-separated line into ids and patterns.
 
     An id that contains a comma is quoted, as in a table (.csv).
 
@@ -481,7 +480,7 @@ def split_cases(text: str) -> tuple[str, ...]:
 
 
 def join_cases(case_ids: Sequence[str]) -> str:
-    """Return ids as a comma-separated line for `split_cases`."""
+    """Join ids into a comma-separated line, as read by `split_cases`."""
     marked = (f'"{case_identifier.replace(chr(34), chr(34) * 2)}"' for case_identifier in case_ids)
     pairs = zip(case_ids, marked, strict=True)
     return ", ".join(one if split_cases(one) == (one,) else mark for one, mark in pairs)
@@ -527,7 +526,7 @@ def _require_pots(opened: OpenDataSet, case_ids: Sequence[str], pots: Sequence[s
 
 
 def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
-    """Return the assignment, the triggers and notes of a draft, as lines."""
+    """Describe the assignment, triggers and notes of a draft, as lines of text."""
     study, deal = draft.study, draft.deal
     names = {reader.reader_id: reader.name for reader in study.readers}
     loads, repeats = dict(deal.loads), dict(deal.n_repeats)
@@ -553,7 +552,7 @@ def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
 
 
 def describe_triggers(triggers: review.Triggers) -> str:
-    """Describe when two readings disagree.
+    """Describe the criteria by which two readings disagree.
 
     Examples
     --------

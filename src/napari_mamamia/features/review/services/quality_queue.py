@@ -1,4 +1,4 @@
-"""Write the quality control queue of a score table, and evaluate the reading of the queue."""
+"""Write the quality-control queue for a score table, and evaluate the results of reading it."""
 
 import math
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ CAPTURE: Final = "capture"
 _FAILED_TO_SCORE: Final = frozenset(
     status for status in ScoreStatus if status not in (ScoreStatus.OK, ScoreStatus.BOTH_EMPTY)
 )
-"""Failures that rank a case like a Dice of 0."""
+"""Reasons for a missing score that rank a case as if its Dice were 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueResult:
-    """A queue with its files and notes."""
+    """A queue, with its files and notes."""
 
     queue: Queue
     files: tuple[Path, ...]
@@ -47,7 +47,7 @@ def make_queue(
     *,
     overwrite: bool = False,
 ) -> QueueResult:
-    """Order the cases of a score table, and write ``queue.csv``, ``.json`` and ``.txt``.
+    """Order the cases in a score table, and write ``queue.csv``, ``.json`` and ``.txt``.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def make_queue(
     signs
         A table with further criteria, see `read_signs`.
     seed, random_share
-        Seed and share of the random part.
+        Seed of the random order, and fraction of the cases in the random part.
     overwrite
         Whether existing files may be replaced.
 
@@ -133,7 +133,7 @@ def _write_queue(queue: Queue, overwrite: bool, out: Path) -> tuple[Path, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
-    """Errors found in a queue, and the written files."""
+    """The errors found in a queue, and the paths of the written files."""
 
     capture: quality.Capture
     files: tuple[Path, ...]
@@ -142,7 +142,7 @@ class CaptureResult:
 def make_capture(
     queue: Path, marks: Path, out: Path, target: float = quality.TARGET, *, overwrite: bool = False
 ) -> CaptureResult:
-    """Evaluate the cases of a queue that were read; write ``capture.csv``, ``.json`` and ``.txt``.
+    """Evaluate the results for a queue, and write ``capture.csv``, ``.json`` and ``.txt``.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def _write_capture(
 def list_capture_rows(
     capture: quality.Capture, is_error: Mapping[str, bool]
 ) -> tuple[tuple[str, ...], list[tuple[float | str, ...]]]:
-    """Return the capture curve as columns and rows, with one row for each case that was read.
+    """Return the capture curve as column names and rows, one row per case that was read.
 
     `share_found` is relative to the errors found so far, not to all errors.
     """
@@ -194,7 +194,7 @@ def list_capture_rows(
 
 
 def describe_capture(capture: quality.Capture) -> tuple[str, ...]:
-    """Return the errors found and whether the stopping rule is met, as lines of text."""
+    """Describe the errors found, and whether the stopping rule is met, as lines of text."""
     rate = capture.rate
     line = "no case in the random order was read, so the error rate is unknown"
     if rate.n_read:

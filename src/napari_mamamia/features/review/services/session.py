@@ -1,4 +1,4 @@
-"""A person's session in a study: claim, read, adjudicate, sign, and see all readings.
+"""One person's session in a study: claim, read, adjudicate, sign, and unblind.
 
 Every step is an event, and the state of all events determines the allowed steps. A step that is not
 allowed raises an error before anything is written.
@@ -42,11 +42,11 @@ from napari_mamamia.io.workspace.event_store import Event, EventProblem
 
 
 class ProofNeededError(CaseError):
-    """Error raised if a person has a valid key but has not proven it in this session."""
+    """Error raised if a person must first prove possession of their valid key in this session."""
 
 
 class ReviewSession:
-    """A person's session in a study.
+    """One person's session in a study.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class ReviewSession:
         return self.store.unsent
 
     def close(self) -> None:
-        """Release all claims, and send what can be sent."""
+        """Release all claims, and send waiting events and masks if possible."""
         for claim in self._claims.values():
             self.store.release(claim)
         self._claims.clear()
@@ -95,7 +95,7 @@ class ReviewSession:
 
     @property
     def needs_proof(self) -> bool:
-        """Return whether this person has a valid key but has not proven it in this session."""
+        """Return whether this person must still prove possession of their valid key."""
         return not self._is_proven
 
     def prove(self, passphrase: str) -> None:
@@ -106,7 +106,7 @@ class ReviewSession:
         WrongPassphraseError
             If the passphrase does not decrypt the key.
         CaseError
-            If the passphrase is missing, or as in `read_counting_key`.
+            If the passphrase is missing, or for the reasons given in `read_counting_key`.
         """
         if self._is_proven:
             return
@@ -125,7 +125,7 @@ class ReviewSession:
         self._is_proven = True
 
     def read_counting_key(self) -> str:
-        """Return this person's valid public key, as stored on this computer.
+        """Return this person's valid public key from the key file on this computer.
 
         Raises
         ------
@@ -162,7 +162,7 @@ class ReviewSession:
         return self.state
 
     def queue(self) -> tuple[tuple[Task, states.ReadingView], ...]:
-        """Return this reader's tasks in order with their readings."""
+        """Return this reader's tasks in reading order, each with its reading."""
         mine = {}
         for view in self.state.cases:
             for reading in view.readings:
@@ -179,11 +179,11 @@ class ReviewSession:
         )
 
     def next_task(self) -> Task | None:
-        """Return the first open task that can be read now, or None if no task is left."""
+        """Return the first open task that can be read now, or None if there is none."""
         return next(list_possible(self.state, self.queue()), None)
 
     def disputes(self) -> tuple[states.CaseView, ...]:
-        """Return the cases with a disagreement or conflict, by ascending Dice."""
+        """Return the cases with a disagreement or conflict, the lowest Dice first."""
         waiting = [
             view
             for view in self.state.cases
@@ -193,7 +193,7 @@ class ReviewSession:
         return tuple(sorted(waiting, key=rank_dispute))
 
     def blinding(self, case: str) -> Blinding:
-        """Return the items of a case that are hidden from this person now.
+        """Return which items of a case are now hidden from this person.
 
         Adjudicators see finished readings; all other items that the study hides stay hidden.
         """
@@ -211,7 +211,7 @@ class ReviewSession:
     # -------------------------------------------------------------------- reading
 
     def claim(self, task: Task) -> Claim:
-        """Claim a task; check the result with `holds`.
+        """Claim a task; use `holds` to find out whether the claim succeeded.
 
         Raises `FormatError` if the study was never read on this computer, because this person may
         have read the case already.
@@ -223,7 +223,7 @@ class ReviewSession:
         return claim
 
     def claim_case(self, case: str) -> Claim:
-        """Claim a case for adjudication; check the result with `holds`."""
+        """Claim a case for adjudication; use `holds` to find out whether the claim succeeded."""
         return self._claim_place(f"{case}.{self.state.case(case).round}.judge.0")
 
     def _claim_place(self, place: str) -> Claim:
@@ -239,19 +239,19 @@ class ReviewSession:
         return (claim.reader, claim.host, claim.session) == writer
 
     def is_by_me(self, reading: states.ReadingView) -> bool:
-        """Return whether a reading's last step is by this session, or the reading has no step."""
+        """Return whether a reading's last step is by this session, or there is no step yet."""
         holder = self.store.claim_holder(self.reader.reader_id)
         return not reading.at or (reading.reader, reading.host, reading.session) == holder
 
     def renew_claims(self) -> tuple[Claim, ...]:
-        """Renew all claims, and return the claims that somebody else has taken."""
+        """Renew all claims, and return the claims that somebody else has taken over."""
         claims = [claim for claim in self._claims.values() if not self.store.renew(claim)]
         for one in claims:
             self._claims.pop(one.place)
         return tuple(claims)
 
     def start(self, task: Task) -> Event:
-        """Record that work on a claimed task begins."""
+        """Record that work on a claimed task has begun."""
         return self._add_to_case(states.Act.START, task.case, task.occasion)
 
     def put_back(self, task: Task) -> Event:
@@ -269,7 +269,7 @@ class ReviewSession:
         compares: bool = True,
         **more: str,
     ) -> Event:
-        """Store the mask and submit a reading; compare the case after the last reading.
+        """Store a mask and submit the reading; after the last reading, compare the case.
 
         Parameters
         ----------
@@ -284,12 +284,12 @@ class ReviewSession:
         compares
             Whether to compare the readings at once, which takes seconds.
         more
-            Further texts for the event, such as the hidden items.
+            Further strings to store in the event, such as the hidden items.
 
         Raises
         ------
         SaveError
-            If this computer can store neither mask nor event.
+            If this computer cannot store the mask or the event.
         CaseError
             If the reading does not count, for example because the case was decided meanwhile.
         """
@@ -310,12 +310,12 @@ class ReviewSession:
         return event
 
     def read_again(self, task: Task, reason: str) -> Event:
-        """Reopen a submitted reading of an undecided case, keeping the earlier reading."""
+        """Reopen a submitted reading of an undecided case; the earlier version is kept."""
         require_reason(reason)
         return self._add_to_case(states.Act.READ_AGAIN, task.case, task.occasion, reason=reason)
 
     def compare(self, case: str) -> Event | None:
-        """Compare the readings of a case if all are submitted and none has been compared yet."""
+        """Compare the readings of a case if all are submitted and they are not yet compared."""
         view = self.refresh().case(case)
         first = [reading for reading in view.readings if reading.occasion == 0]
         if view.state is not states.CaseState.READ or view.comparison is not None or len(first) < 2:
@@ -333,7 +333,7 @@ class ReviewSession:
     # -------------------------------------------------------------------- judging
 
     def adjudicate(self, case: str) -> Event:
-        """Take a case with disagreement for adjudication."""
+        """Take a case whose readings disagree, for adjudication."""
         return self._add_to_case(states.Act.ADJUDICATE, case)
 
     def set_down(self, case: str) -> Event:
@@ -341,7 +341,7 @@ class ReviewSession:
         return self._add_to_case(states.Act.SET_DOWN, case)
 
     def accept(self, case: str, reading: states.ReadingView | None = None) -> Event:
-        """Accept a reading of a case, by default the last; compare the readings first if needed."""
+        """Accept a reading of a case, by default the last one, after comparing the readings."""
         self.compare(
             case
         )  # the program that submitted the last reading may have ended before comparing
@@ -367,16 +367,16 @@ class ReviewSession:
         case
             Key of the case.
         mask
-            The new mask's file, or the SHA-256 of a stored mask; None for an empty mask.
+            The bytes of a new mask file, or the SHA-256 of a stored mask; None for an empty mask.
         choice
-            Origin of the mask: a reader's id, a rule of consensus, "edited".
+            Source of the mask: a reader's id, a consensus rule, or "edited".
         reason
             The reason.
         answers
             Canonical JSON of the answers.
         parents, how
-            For a derived mask: SHA-256 of its sources, and parameters in words
-            (`consensus.ConsensusMask`).
+            For a derived mask: the SHA-256 of the source masks, and the parameters as strings; see
+            `ConsensusMask`.
         """
         require_reason(reason)
         digits = mask if isinstance(mask, str) else self.store.put_mask(mask) if mask else ""
@@ -386,7 +386,7 @@ class ReviewSession:
         return self._add_to_case(states.Act.DECIDE, case, mask=digits, **about)
 
     def reject(self, case: str, reason: str) -> Event:
-        """Reject a case, with the reason."""
+        """Reject a case and record the reason."""
         require_reason(reason)
         return self._add_to_case(states.Act.REJECT, case, reason=reason)
 
@@ -407,7 +407,7 @@ class ReviewSession:
         return keys.key_path(self._home, self.store.study.study_id, self.reader.reader_id)
 
     def make_key(self, passphrase: str) -> str:
-        """Make this person's key on this computer, register it, and return the public key."""
+        """Create this person's key on this computer, register it, and return the public key."""
         public = keys.make_key(self.key_file, passphrase)
         message = key_message(self.store.origin, self.reader.reader_id, public)
         proof = keys.sign_with(self.key_file, passphrase, message)
@@ -415,7 +415,7 @@ class ReviewSession:
         return public
 
     def sign(self, case: str, meaning: Meaning, passphrase: str, occasion: int = 0) -> Event:
-        """Sign one's own reading (author) or a decided case (reviewer, approver).
+        """Sign one's own reading (as author) or a decided case (as reviewer or approver).
 
         Raises
         ------
@@ -467,7 +467,7 @@ class ReviewSession:
         )
 
     def let_go_of_case(self, case: str) -> None:
-        """Release the claim of a case."""
+        """Release this session's claim on a case."""
         self._release_places(f"{case}.", ".judge.0")
 
     def _let_go(self, task: Task) -> None:
@@ -482,12 +482,12 @@ class ReviewSession:
         return self.store.study.case(case).case_id
 
     def add_to_study(self, act: states.Act, seen: Iterable[str] = (), **about: Any) -> Event:
-        """Add an event that belongs to no case."""
+        """Append an event that belongs to no case."""
         self._enter_once(act)
         return self.store.append(self.reader.reader_id, {"act": str(act), **about}, seen)
 
     def prepare_seal(self) -> tuple[str, tuple[str, ...]]:
-        """Return the hash before this session's next event, and the heads of all other chains."""
+        """Return the hash of this session's previous event, and the other chains' last hashes."""
         self._enter_once(states.Act.SIGN)
         prev = self.store.head_of(self.reader.reader_id)
         return prev, tuple(sorted(self._list_heads() - {prev}))
@@ -523,17 +523,17 @@ def _make_body(act: states.Act, view: states.CaseView, occasion: int) -> dict[st
 
 
 _SHOWN_BY_ALL: Final = frozenset({Hidden.OTHER_READERS, Hidden.SITE})
-"""Items shown by a report, an export or the agreement of all readers."""
+"""Items that a report, an export or the agreement of all readers reveals."""
 
 
 def may_see_all(session: ReviewSession) -> bool:
-    """Return whether a person is an adjudicator without open readings, who may see all readings."""
+    """Return whether a person may see all readings: an adjudicator without open readings."""
     everything_read = all(reading.state is states.CaseState.READ for _, reading in session.queue())
     return session.reader.is_judge and everything_read
 
 
 def begin_pseudonymized(store: FolderStore, who: str, home: Path) -> ReviewSession:
-    """Return a person's session, with pseudonyms if the site is hidden from the person.
+    """Return a person's session, with pseudonyms if the study hides the site from the person.
 
     Messages of the session then contain no case ids either.
     """
@@ -552,12 +552,12 @@ def require_unblinding(
     ask: Callable[[], str] = str,
     what: str = "all readings",
 ) -> None:
-    """Require permission to see all readings of a study, and record it as an event.
+    """Check that a person may see all readings of a study, and record the access as an event.
 
     Nothing is required if the study hides neither readers nor the site. A person with a valid key
-    must prove it. A lead or an adjudicator without open readings needs no reason; any other person
-    must give a reason. This check does not restrict access to the folder, but makes unblinding
-    visible.
+    must prove possession of it. A lead or an adjudicator without open readings needs no reason; any
+    other person must give a reason. This check does not restrict access to the folder, but makes
+    unblinding visible.
 
     Parameters
     ----------
@@ -610,7 +610,7 @@ def require_unblinding(
 
 
 def note_unblinding(session: ReviewSession, text: str) -> None:
-    """Record visibly that a person sees all readings of a blind study, and why."""
+    """Record that a person sees all readings of a blind study, and why, visibly to everybody."""
     blinding = Blinding(session.store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
     if blinding.is_blind:
         session.add_to_study(states.Act.UNBLIND, text=text, shown=list(blinding.names))

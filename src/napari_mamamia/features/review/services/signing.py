@@ -1,4 +1,4 @@
-"""Signatures and keys: sign items, list keys, countersign and revoke them."""
+"""Signatures and keys: sign items, list keys, and countersign or revoke keys."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,14 +33,16 @@ from napari_mamamia.io.workspace.event_store import Event, list_past
 
 
 def countersign(lead: ReviewSession, reader_id: str, key: str, passphrase: str) -> Event:
-    """Countersign a reader's key as a lead, after comparing the digits in person or by telephone.
+    """Countersign a reader's key as a lead.
+
+    The lead must first compare the key's digits with the reader, in person or by telephone.
 
     Raises
     ------
     CaseError
         If the lead's own key is not valid, or the passphrase is wrong.
     FormatError
-        If this computer has no key of the lead.
+        If the lead's key is not on this computer.
     """
     own_key = read_public_key(lead.key_file)
     if not any(key.key == own_key and key.counts for key in lead.refresh().keys):
@@ -71,16 +73,16 @@ def describe_countersignature(state: ReviewState, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RevocationResult:
-    """Result of a revocation.
+    """The result of revoking a key.
 
     Parameters
     ----------
     is_ended
-        Whether the key is revoked; for a lead's key more leads may have to agree.
+        Whether the key is now revoked; for a lead's key, more leads may have to agree.
     n_standing, n_lost
         Numbers of signatures by the key that remain valid and that become invalid.
     names
-        Leads who have revoked the key, while they are too few.
+        Leads who have revoked the key so far, if more leads must agree.
     """
 
     is_ended: bool
@@ -97,7 +99,7 @@ def revoke(
     passphrase: str,
     since: str = "",
 ) -> RevocationResult:
-    """Revoke a key; signatures proven to be earlier remain valid.
+    """Revoke a key; signatures that are proven to be older remain valid.
 
     Parameters
     ----------
@@ -120,7 +122,7 @@ def revoke(
         If the reason or the permission is missing, the time is invalid or in the future, or the
         passphrase is wrong.
     FormatError
-        If this computer has no key of the person.
+        If the person's key is not on this computer.
     """
     require_reason(reason)
     moment = _parse_moment(since) if since.strip() else ""
@@ -193,7 +195,7 @@ def _find_key_to_revoke(
 
 
 def _parse_moment(text: str) -> str:
-    """Return a time as ISO 8601 in UTC."""
+    """Convert a time to ISO 8601 in UTC."""
     try:
         moment = datetime.fromisoformat(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError) as error:
@@ -242,7 +244,7 @@ _SIGNED_STATES = (CaseState.ACCEPTED, CaseState.SIGNED)
 
 @dataclass(frozen=True, slots=True)
 class Signable:
-    """A reading or decision that a person may sign; `text` describes it."""
+    """A reading or decision that a person may sign; `text` describes it for display."""
 
     case: str
     case_id: str
@@ -253,7 +255,7 @@ class Signable:
 
 @dataclass(frozen=True, slots=True)
 class RevocableKey:
-    """A key that this person may revoke; `text` names its owner and digits."""
+    """A key that this person may revoke; `text` states its owner and digits."""
 
     reader: str
     key: str
@@ -269,7 +271,7 @@ class SigningStatus:
     digits
         Short form of this person's key on this computer; "" if there is none.
     counts
-        Whether signatures by this key are valid, because a lead countersigned the key.
+        Whether signatures made with this key are valid, which requires a lead's countersignature.
     things
         Items that can be signed, the person's own readings first.
     waiting
@@ -289,7 +291,7 @@ class SigningStatus:
 
 
 def load_signing_status(client: StudyClient) -> SigningStatus:
-    """Return the person's signing status by the client's last snapshot.
+    """Return the person's signing status as of the client's last snapshot.
 
     A damaged key file is treated as missing; a new key is created next to it.
     """
@@ -377,7 +379,7 @@ def _describe_decision(state: ReviewState, view: CaseView, decision: Decision) -
 
 
 def sign_things(client: StudyClient, things: Sequence[Signable], passphrase: str) -> str:
-    """Sign several items with one passphrase, and return a description of the result.
+    """Sign several items with one passphrase, and describe the result.
 
     Raises
     ------
@@ -403,7 +405,7 @@ def sign_things(client: StudyClient, things: Sequence[Signable], passphrase: str
 
 
 def make_own_key(client: StudyClient, passphrase: str) -> str:
-    """Make this person's key on this computer, keeping an existing file, and return the digits.
+    """Create this person's key on this computer, and return its digits; an old file is kept.
 
     Raises
     ------
@@ -424,7 +426,7 @@ def make_own_key(client: StudyClient, passphrase: str) -> str:
 def end_key(
     client: StudyClient, key: RevocableKey, reason: str, since: str, passphrase: str
 ) -> str:
-    """Revoke a key from now on or since a time; return the result. Errors as in `revoke`."""
+    """Revoke a key from now on or from a given time, and describe the result; see `revoke`."""
     with client.turn:
         if not client.has_key:
             raise CaseError(
@@ -437,7 +439,7 @@ def end_key(
 
 
 def countersign_key(client: StudyClient, name: str, digits: str, passphrase: str) -> str:
-    """Countersign the key of a person with these digits as a lead; return the result.
+    """Countersign, as a lead, the key that has these digits, and describe the result.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Controller of the Review page: open a study, begin as a person, and refresh regularly."""
+"""Controller of the Review page: open a study, begin as one person, and refresh regularly."""
 
 from collections.abc import Callable
 from functools import partial
@@ -97,7 +97,7 @@ class Judging(WindowPart):
         view.reopening_wanted.connect(self.reopen)
 
     def begin(self, client: StudyClient | None) -> None:
-        """Begin adjudication with a client; None ends adjudication."""
+        """Start adjudication with a client; None ends adjudication."""
         self.client = client
         self._let_go()
 
@@ -112,7 +112,7 @@ class Judging(WindowPart):
     # ------------------------------------------------------------------ taking up
 
     def take_up(self, case: str) -> None:
-        """Reserve a case for this adjudicator, and show its readings."""
+        """Claim a case for this adjudicator, and show its readings."""
         client = self.client
         if client is None:
             return
@@ -143,7 +143,7 @@ class Judging(WindowPart):
         self._case.show(dispute.case_id, _place_of(dispute))
 
     def show_pair(self, first: int, second: int) -> None:
-        """Show the selected pair of readings of the case."""
+        """Show two readings of the case, given by their indices."""
         if self.dispute is not None and first != second:
             self._shown = (self.dispute.readings[first], self.dispute.readings[second])
             self._show_pair()
@@ -212,7 +212,7 @@ class Judging(WindowPart):
             self._view.show_difference(None, -1, 0)
 
     def step_difference(self, by: int) -> None:
-        """Go to the next or previous difference; the last is followed by the first."""
+        """Go to the next or previous difference, wrapping around at the end."""
         if not self._parts:
             return
         self._at = (self._at + by) % len(self._parts)
@@ -221,7 +221,7 @@ class Judging(WindowPart):
         self._view.show_difference(part, self._at, len(self._parts))
 
     def show_lesion(self, at: int) -> None:
-        """Go to the lesion at an index of the list."""
+        """Go to the lesion at the given index in the list."""
         if 0 <= at < len(self._lesions.rows):
             voxel = self._lesions.rows[at].voxel
             self._scene.view.reveal(voxel)
@@ -229,7 +229,7 @@ class Judging(WindowPart):
     # ------------------------------------------------------------------- deciding
 
     def take_reading(self, at: int) -> None:
-        """Copy a reading into the adjudicator's mask."""
+        """Copy the reading with the given index into the adjudicator's mask."""
         if self._is_on_screen() and self.dispute is not None:
             reading = self.dispute.readings[at]
             self._consensus = None
@@ -239,7 +239,7 @@ class Judging(WindowPart):
             )
 
     def take_rule(self, rule: ConsensusRule) -> None:
-        """Copy the consensus of all readings by a rule into the adjudicator's mask."""
+        """Copy the consensus of all readings, by a rule, into the adjudicator's mask."""
         client, dispute = self.client, self.dispute
         if client is None or dispute is None or not self._is_on_screen():
             return
@@ -261,7 +261,7 @@ class Judging(WindowPart):
         )
 
     def decide(self, reason: str, answers_of: int) -> None:
-        """Accept the adjudicator's mask for the case."""
+        """Record the adjudicator's mask as the decision on the case."""
         dispute = self.dispute
         if dispute is None or not self._is_on_screen():
             return
@@ -362,7 +362,7 @@ class Judging(WindowPart):
     # --------------------------------------------------------------- without a look
 
     def accept_unseen(self, case: str) -> None:
-        """Accept a case with agreeing readings without viewing it."""
+        """Accept a case whose readings agree, without viewing it."""
         client = self.client
         if client is not None:
             accept_case = review_services(self._services).accept_case
@@ -390,9 +390,9 @@ def _place_of(dispute: Dispute) -> StudyPlace:
 
 _LOOK_EVERY_MS: Final = 5_000
 _CLOSING_S: Final = (0.3, 1.7)
-"""Waiting times in s for the share when the window closes: without, then with a message."""
+"""Seconds to wait for the share when the window closes: first silently, then with a message."""
 _HEAD_DIGITS: Final = 16
-"""Number of digits of a displayed checksum, as printed by `mamamia review verify`."""
+"""Number of checksum digits that are displayed, as in `mamamia review verify`."""
 _PLAN: Final = "review plan"
 _NO_FOLDER: Final = tr("Choose a new folder for the study first.")
 _LOOK: Final = "review look"
@@ -421,9 +421,10 @@ _ONE_STUDY: Final = tr(
 
 
 class Planning(WindowPart):
-    """Controller that connects the form of a new study with the services.
+    """Controller that connects the form for a new study with the services.
 
-    The signal `frozen` carries the folder of the new study and the SHA-256 of its study file.
+    The signal `frozen` is emitted with the folder of the new study and the SHA-256 of its study
+    file.
     """
 
     frozen = Signal(object, str)
@@ -443,7 +444,7 @@ class Planning(WindowPart):
             self._view.data_set.setText(str(opened.data_set.root))
 
     def list_cases(self, data_set: Path) -> None:
-        """List the cases of the data set for selection."""
+        """List the cases of a data set so that the user can select some."""
         list_case_ids = review_services(self._services).list_case_ids
         self._jobs.start(
             _PLAN,
@@ -455,7 +456,7 @@ class Planning(WindowPart):
         )
 
     def draft(self, setup: StudySetup) -> None:
-        """Assign the cases to readers and show the draft."""
+        """Assign cases to readers and show the draft."""
         plan_study = review_services(self._services).plan_study
         self._draft = None
 
@@ -477,7 +478,7 @@ class Planning(WindowPart):
         self._view.show_problem(field, plain_text(error))
 
     def freeze(self, setup: FreezeSetup) -> None:
-        """Write the study shown in the draft."""
+        """Write the study that is shown as a draft."""
         if setup.folder == Path():
             self._view.show_problem("folder", _NO_FOLDER)
             return
@@ -504,7 +505,7 @@ class Leading(WindowPart):
         view.agreement_wanted.connect(self.measure_agreement)
 
     def measure_agreement(self) -> None:
-        """Show the current agreement of the readers."""
+        """Compute and show the current agreement of the readers."""
         client, describe_agreement = self.client, review_services(self._services).describe_agreement
         if client is not None:
             self._jobs.start(
@@ -582,7 +583,7 @@ class Signing(WindowPart):
 
 
 class ReviewFlow(WindowPart):
-    """Controller that connects page, client and views.
+    """Controller that connects the Review page, the client and the views.
 
     The signal `shown_wanted` requests the Review page.
     """
@@ -625,7 +626,7 @@ class ReviewFlow(WindowPart):
     # ------------------------------------------------------------------- entering
 
     def open_study(self, folder: Path, who: str = "") -> None:
-        """Open a study, and begin immediately as `who`, or suggest the last name."""
+        """Open a study; begin as `who` at once, or suggest the name used last."""
         self.shown_wanted.emit()
         if self.client is not None:
             if self.client.folder != folder:
@@ -661,7 +662,7 @@ class ReviewFlow(WindowPart):
             self.sit_down(remembered)
 
     def sit_down(self, who: str, passphrase: str = "") -> None:
-        """Begin as a person of the selected study, with a passphrase if a key is required."""
+        """Begin as one person in the open study; a passphrase is needed if the person has a key."""
         folder = self._folder
         if folder is None or self.client is not None or not who:
             return
@@ -750,11 +751,11 @@ class ReviewFlow(WindowPart):
 
     @property
     def is_at_work(self) -> bool:
-        """Return whether this window is currently used for a study."""
+        """Return whether this window is currently working on a study."""
         return self.client is not None
 
     def accept(self) -> None:
-        """Submit the current reading; adjudicators decide on the Review page."""
+        """Submit the current reading, or ask an adjudicator to decide on the Review page."""
         if self.judging.dispute is not None:
             self.shown_wanted.emit()
         else:

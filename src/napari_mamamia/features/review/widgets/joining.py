@@ -1,4 +1,4 @@
-"""Connections between the Review page and the window's panel."""
+"""Connects the Review page with the window's dock panel."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from napari_mamamia.widgets.dock.steps import STEPS, WORK_LIST
 
 
 def make_review(panel: DockParts, page: ReviewPage) -> ReviewFlow:
-    """Return the controller of the Review page."""
+    """Create the controller of the Review page, and connect it with the dock panel."""
     at_work = (panel.listing, panel.opening, panel.editing)
     flow = ReviewFlow(panel.context, page, *at_work, panel.readers, panel.protocols)
     flow.shown_wanted.connect(lambda: panel.show_page("Review"))

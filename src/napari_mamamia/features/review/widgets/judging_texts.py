@@ -1,4 +1,4 @@
-"""Texts of adjudication: the queue, problems, and matched lesions."""
+"""Texts shown in adjudication: queue, problems, and matched lesions."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MM3_PER_ML: Final = 1000.0
 
 
 def describe_queue(rows: Sequence[DisputeRow]) -> str:
-    """Return a text with the number of waiting cases and their order."""
+    """Return the text that states how many cases wait, and in what order."""
     counts = Counter(
         "ended" if row.state in ENDS else "agree" if row.state is CaseState.READ else "disagree"
         for row in rows
@@ -35,7 +35,7 @@ def describe_queue(rows: Sequence[DisputeRow]) -> str:
 
 
 def describe_row(dispute: DisputeRow) -> str:
-    """Return the text of a case in the queue."""
+    """Return the text shown for a case in the queue."""
     why = "; ".join(dispute.because)
     if dispute.state is CaseState.READ:
         why = why or tr("the readings agree")
@@ -50,7 +50,7 @@ def describe_row(dispute: DisputeRow) -> str:
 
 
 def describe_lesions(table: LesionTable, first: str, second: str) -> str:
-    """Return a text with matched and unmatched lesions and the agreement of answers."""
+    """Return the text on matched and unmatched lesions and on the agreement of answers."""
     if not table.rows and not table.lost_first and not table.lost_second:
         return tr("Neither reading has a lesion.")
     text = tr(
@@ -95,7 +95,7 @@ def describe_lesions(table: LesionTable, first: str, second: str) -> str:
 
 
 def describe_lesion(lesion: LesionRow, first: str, second: str) -> str:
-    """Return the text of a lesion in the list: reader, numbers and answers."""
+    """Return the text shown for a lesion in the list: reader, numbers and answers."""
     if lesion.first and lesion.second:
         text = tr(
             "lesion {number} ({first}) = lesion {other} ({second}) · Dice {dsc:.2f}",

@@ -1,4 +1,4 @@
-"""View for adjudication: the queue, a case's readings in two colours, and differences."""
+"""The adjudication view: the queue, a case's readings in two colours, and differences."""
 
 from collections.abc import Sequence
 
@@ -49,7 +49,7 @@ _RULE_TEXTS = {
 
 
 class JudgingView(QWidget):
-    """View for adjudication.
+    """The adjudication view.
 
     Signals: `case_wanted` carries the key of a case to open, `pair_wanted` the indices of two
     readings, `difference_wanted` a step of +1 or -1, and `lesion_wanted` an index in the list of
@@ -264,7 +264,7 @@ class JudgingView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: StudySnapshot, ended: Sequence[DisputeRow] = ()) -> None:
-        """Show the queue, followed by the decided cases, and keep the selection.
+        """Show the queue, followed by the decided cases; the selection is kept.
 
         If the selected case has been decided in the meantime, the first waiting case is selected.
         """
@@ -294,12 +294,12 @@ class JudgingView(QWidget):
 
     @property
     def chosen(self) -> DisputeRow | None:
-        """Return the selected case, or None if no case is selected."""
+        """Return the selected case, or None."""
         item = self.queue.currentItem()
         return None if item is None else item.data(Qt.ItemDataRole.UserRole)
 
     def show_dispute(self, dispute: judging.Dispute | None, *, is_busy: bool = False) -> None:
-        """Show an open case instead of the queue; for None, show the queue."""
+        """Show an open case instead of the queue; if `dispute` is None, show the queue again."""
         self._queue.setVisible(dispute is None)
         self._case.setVisible(dispute is not None)
         self._queue.setEnabled(not is_busy)
@@ -321,7 +321,7 @@ class JudgingView(QWidget):
             control.setToolTip(f"{tip}: {why}" if why else tr("{tip} Undo reverts this.", tip=tip))
 
     def show_readings(self, dispute: judging.Dispute) -> None:
-        """List the readings of a newly opened case."""
+        """Fill the lists with the readings of a newly opened case."""
         names = [reading.name for reading in dispute.readings]
         for chooser, index in ((self.first, 0), (self.second, 1), (self.answers, 0)):
             chooser.clear()
@@ -335,7 +335,7 @@ class JudgingView(QWidget):
         self.show_choice("")
 
     def show_pair(self, first: judging.ShownReading, second: judging.ShownReading | None) -> None:
-        """Show the colours of the readings."""
+        """Show which colour stands for which reading."""
         pairs = [(Role.READING_A, first), *([(Role.READING_B, second)] if second else [])]
         self.legend.setText(
             "<br>".join(
@@ -352,7 +352,7 @@ class JudgingView(QWidget):
         self.take_second.setText(tr("Copy {name}", name=second.name) if second else tr("Copy B"))
 
     def show_lesions(self, table: judging.LesionTable | None) -> None:
-        """List the lesions of the two displayed readings; None if there is only one reading."""
+        """List the lesions of the two displayed readings; None if the case has one reading."""
         first, second = self.first.currentText(), self.second.currentText()
         self.lesions.blockSignals(True)
         self.lesions.clear()
@@ -370,7 +370,7 @@ class JudgingView(QWidget):
         self.lesions_told.setVisible(table is not None)
 
     def show_difference(self, part: judging.Difference | None, at: int, n_parts: int) -> None:
-        """Describe the displayed difference; None if there is none."""
+        """Describe the displayed difference; `part` is None if there is none."""
         for control in (self.next, self.previous):
             control.setEnabled(n_parts > 0)
         if not n_parts:
@@ -406,7 +406,7 @@ class JudgingView(QWidget):
             )
 
     def show_choice(self, text: str) -> None:
-        """Show the origin of the adjudicator's mask."""
+        """Show the source of the adjudicator's mask."""
         self.choice.setText(text or tr("Copy a reading, or draw on the Refine page."))
 
     def say(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""View for the lead: draft of a study, progress of readers and quality-control queue."""
+"""The lead's view: draft of a study, readers' progress, and quality-control queue."""
 
 from collections.abc import Sequence
 from html import escape
@@ -49,7 +49,7 @@ _NO_KEY: Final = tr(
 
 
 class ProgressView(QWidget):
-    """Progress and agreement of the readers, and the quality-control queue."""
+    """View of the readers' progress and agreement, and of the quality-control queue."""
 
     agreement_wanted = Signal()
 
@@ -96,7 +96,7 @@ class ProgressView(QWidget):
         self.readers.setText(f"<table>{head}{''.join(map(_row_of_reader, look.readers))}</table>")
 
     def show_agreement(self, lines: Sequence[str]) -> None:
-        """Show the agreement of the readers line by line."""
+        """Show lines of text on the readers' agreement."""
         self.agreement.setText("<br>".join(map(escape, lines)))
         self.agreement.setVisible(bool(lines))
 
@@ -106,7 +106,7 @@ class ProgressView(QWidget):
         return self._quality is not None
 
     def show_quality(self, quality: QualityStatus | None) -> None:
-        """Show the queue and the errors found; None for a study without a queue."""
+        """Show the queue and the errors found; None if the study has no queue."""
         if quality == self._quality:
             return
         self._quality = quality
@@ -142,7 +142,7 @@ def _describe_place(place: int, one: QualityRow) -> str:
 
 
 class CaptureCurve(QWidget):
-    """Plot of errors found (vertical) against cases read (horizontal), without axis labels."""
+    """Plot of the errors found (y) against the cases read (x), without axis labels."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class CaptureCurve(QWidget):
         self._n_cases = 1
 
     def show_points(self, points: Sequence[tuple[int, int]], n_cases: int) -> None:
-        """Show (cases read, errors found) points, beginning at zero cases."""
+        """Show points (cases read, errors found), the first one at zero cases."""
         self._points, self._n_cases = points, max(n_cases, 1)
         self.update()
 
@@ -180,9 +180,9 @@ class CaptureCurve(QWidget):
 
 
 class CaseChoice(QWidget):
-    """Cases of a data set, entered as ids and patterns or selected in a list; empty means all.
+    """Selection of cases by ids and patterns, or from a list; an empty selection means all cases.
 
-    The signal `changed` reports a new selection; `list_wanted` requests the list.
+    The signal `changed` is emitted after a new selection, `list_wanted` to request the list.
     """
 
     changed = Signal()
@@ -219,11 +219,11 @@ class CaseChoice(QWidget):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Return the entered or selected ids and patterns; empty means all cases."""
+        """Return the entered or selected ids and patterns; empty if all cases are selected."""
         return plan_study.split_cases(self.line.text())
 
     def show_ids(self, case_ids: Sequence[str]) -> None:
-        """List the cases of the data set; an empty sequence hides the list."""
+        """List the cases of the data set; if `case_ids` is empty, hide the list."""
         self._ids = tuple(case_ids)
         self.listed.blockSignals(True)
         self.listed.clear()
@@ -258,8 +258,8 @@ class CaseChoice(QWidget):
 class DraftView(QWidget):
     """The draft of a study, with the controls for freezing it.
 
-    The signal `freezing_wanted` carries a `FreezeSetup`, and `can_freeze` whether freezing is the
-    next step.
+    The signal `freezing_wanted` carries a `FreezeSetup`; `can_freeze` carries whether the study can
+    be frozen next.
     """
 
     freezing_wanted = Signal(object)
@@ -298,7 +298,7 @@ class DraftView(QWidget):
         self._is_key_meant = False
 
     def hide_notes(self) -> None:
-        """Hide the error notes, because the user is correcting the fields."""
+        """Hide the error notes, because the user is already correcting the fields."""
         for note in self.notes.values():
             note.hide()
 
@@ -357,7 +357,7 @@ class DraftView(QWidget):
 
 
 def make_note(field: str) -> QLabel:
-    """Return an empty label for the error of a field."""
+    """Return an empty label, in which the error of a field will be shown."""
     note = label(f"review_plan_note_{field}", tip=tr("What to correct in this field"))
     set_level(note, "error")
     note.hide()

@@ -1,4 +1,4 @@
-"""The Review page: choice of study and person, then the tabs for this person's work."""
+"""The Review page: a study and a person are chosen first, then tabs show the person's work."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ _TABS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ExtraSnapshot:
-    """Additional state beyond `StudySnapshot`: signatures, decided cases, quality control."""
+    """State shown in addition to `StudySnapshot`: signatures, decided cases, quality control."""
 
     signing: SigningStatus
     ended: tuple[DisputeRow, ...] = ()
@@ -64,15 +64,15 @@ class ExtraSnapshot:
 
 
 class _Tabs(QTabBar):
-    """Tab bar that, unlike Qt's, also fits texts changed while the bar was hidden."""
+    """Tab bar that, unlike Qt's, fits texts that changed while it was hidden."""
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Compute the sizes of all tabs again."""
+        """Recompute the sizes of all tabs."""
         self.setIconSize(self.iconSize())
         super().showEvent(event)
 
     def tabSizeHint(self, at: int) -> QSize:
-        """Return Qt's size, at least 24 pixels high."""
+        """Return Qt's size, but at least 24 pixels high."""
         return super().tabSizeHint(at).expandedTo(QSize(0, LEAST))
 
 
@@ -196,7 +196,7 @@ class ReviewPage(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_entry(self, study: str = "", people: Sequence[str] = (), known: str = "") -> None:
-        """Show the choice of a study, or of a person in the selected study."""
+        """Show the controls for choosing a study, or a person in the selected study."""
         self._entry.show()
         self.planning.hide()
         self._work.hide()
@@ -212,19 +212,19 @@ class ReviewPage(QWidget):
         self._mark_next()
 
     def ask_key(self, why: str) -> None:
-        """Ask for the passphrase of the selected person's key, for the reason `why`."""
+        """Ask for the passphrase of the selected person's key, stating the reason `why`."""
         self.why_key.setText(why)
         self._asking_key.show()
         self.secret.setFocus()
 
     def show_planning(self) -> None:
-        """Show the form of a new study."""
+        """Show the form for a new study."""
         self.planning_wanted.emit()
         self._entry.hide()
         self.planning.show()
 
     def show_look(self, look: StudySnapshot, more: ExtraSnapshot | None = None) -> None:
-        """Show the state of the study for this person; `more` None keeps its last state."""
+        """Show the study's state for this person; if `more` is None, its last value is kept."""
         self._entry.hide()
         self.planning.hide()
         self._work.show()
@@ -263,7 +263,7 @@ class ReviewPage(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _mark_next(self) -> None:
-        """Highlight opening a study, then choosing a name, then beginning."""
+        """Highlight the next control: open a study, choose a name, or begin."""
         has_people, has_name = self.who.count() > 0, self.who.currentIndex() >= 0
         self.begin.setEnabled(has_name)
         set_primary(self.open, not has_people)
@@ -282,7 +282,7 @@ class ReviewPage(QWidget):
 
 
 def describe_waiting(look: StudySnapshot) -> str:
-    """Return a text on what waits on this computer and why, or "" if nothing waits."""
+    """Describe unsent content on this computer and the reason; return "" if there is none."""
     if look.n_unsent:
         some = tr_n(
             "{n} event",

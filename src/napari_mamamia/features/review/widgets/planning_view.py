@@ -1,4 +1,4 @@
-"""The form of a new study: all settings of `mamamia review init`, the draft, and freezing."""
+"""The form for a new study: all settings of `mamamia review init`, the draft, and freezing."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -346,7 +346,7 @@ class PlanningView(QWidget):
 
     @property
     def setup(self) -> StudySetup:
-        """Return the settings of the form."""
+        """Return the settings entered in the form."""
         files = {field: edit.text().strip() for field, edit in self.files.items()}
         paths = {field: Path(text) if text else None for field, text in files.items()}
         dice, ratio, distance = (s.value() if b.isChecked() else None for b, s in self._limits)

@@ -1,4 +1,4 @@
-"""Controller of a reader's work: next case, form, submission, return and reopening."""
+"""Controller of a reader's work: take, submit, return and reopen cases."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,7 +31,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _Shown: TypeAlias = tuple[NDArray[np.uint8], tuple[int, int, int] | None]
-"""A mask as shown in its layer, and the centre (z, y, x) of its largest component, or None."""
+"""A mask as its layer shows it, and the centre (z, y, x) of its largest component, or None."""
 _LANE: Final = "review"
 _KEEP_EVERY_MS: Final = 15_000
 _MEASURE_AFTER_MS: Final = 1_000
@@ -50,7 +50,7 @@ _OTHER_CASE: Final = tr(
 
 
 def choose_images_folder() -> Path | None:
-    """Ask for the folder of the images, and return it, or None if cancelled."""
+    """Ask for the folder of the images and return it, or None if the user cancelled."""
     name = QFileDialog.getExistingDirectory(None, tr("Data set of this study"))
     return Path(name) if name else None
 
@@ -116,20 +116,20 @@ class Reading(WindowPart):
             signal.connect(lambda: view.set_drawn(self._is_drawn() and not self._is_empty()))
 
     def begin(self, client: StudyClient | None) -> None:
-        """Begin reading with a client; None ends reading."""
+        """Start reading with a client; None ends reading."""
         self.client = client
         self._let_go()
 
     # ------------------------------------------------------------------- taking
 
     def take_next(self) -> None:
-        """Reserve the next case and open it."""
+        """Claim the next case and open it."""
         client = self.client
         if client is not None:
             self._leave_case(lambda: self._take_task(tr("Opening the next case"), client.take_next))
 
     def look_at(self, task: Task) -> None:
-        """Open a case that was opened before."""
+        """Open a case that this reader opened earlier."""
         client = self.client
         if client is not None:
             self._leave_case(
@@ -182,7 +182,7 @@ class Reading(WindowPart):
     # --------------------------------------------------------------- second looks
 
     def _look_for_first(self) -> None:
-        """Read the first reading of a second look after the case is displayed."""
+        """In a second look, load the first reading once the case is displayed."""
         client, taken = self.client, self.taken
         if client is None or taken is None or not self._case.is_at(taken.case_id, _place_of(taken)):
             return
@@ -206,7 +206,7 @@ class Reading(WindowPart):
         )
 
     def _show_first(self, look: tuple[ShownReading | None, _Shown | None]) -> None:
-        """Show the mask of the first reading at its largest component."""
+        """Show the mask of the first reading, centred on its largest component."""
         case, (first, shown) = self._session.case, look
         self._first = first
         if first is None or case is None:
@@ -223,14 +223,14 @@ class Reading(WindowPart):
             self._scene.view.reveal(place)
 
     def begin_from_first(self) -> None:
-        """Copy the first reading into the reader's own mask."""
+        """Copy the first reading's mask into the reader's own mask."""
         if self._first is not None:
             self._editing.start_with(self._first.labels, f"reading of {self._first.name}")
 
     # ----------------------------------------------------------------- handing in
 
     def accept(self) -> None:
-        """Submit the case and open the next case; if answers are missing, list them instead."""
+        """Submit the case and open the next one; if answers are missing, list them instead."""
         self._accept_case(with_mask=True)
 
     def _accept_empty(self) -> None:
@@ -272,7 +272,7 @@ class Reading(WindowPart):
         return self._session.mask(Role.REFINED) is not None
 
     def _is_empty(self) -> bool:
-        """Return whether the mask was started empty and nothing has been drawn yet."""
+        """Return whether the reader started with an empty mask and has drawn nothing yet."""
         live = self._editing.live
         return live is not None and not live.position and not live.summary.started_from
 
@@ -328,7 +328,7 @@ class Reading(WindowPart):
     # -------------------------------------------------------------------- others
 
     def put_back(self) -> None:
-        """Return the case to the queue, keeping mask and answers on this computer."""
+        """Return the case to the queue; mask and answers remain on this computer."""
         client, taken = self.client, self.taken
         if client is None or taken is None:
             return
@@ -350,7 +350,7 @@ class Reading(WindowPart):
         self._leave_case(put_back)
 
     def choose_images(self) -> None:
-        """Set the location of the images on this computer."""
+        """Set the folder of the images on this computer."""
         folder = self.choose_folder()
         if folder is None or self.client is None:
             return
@@ -379,7 +379,7 @@ class Reading(WindowPart):
         )
 
     def prepare_closing(self) -> Callable[[], object]:
-        """Return a function that saves the answers and closes the client when the window closes."""
+        """Return a function that saves the answers and closes the client, for window closing."""
         client, taken, draft = self.client, self.taken, self._make_draft()
         number = next(self._numbers)
         self._keep.stop()

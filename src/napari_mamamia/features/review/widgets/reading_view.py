@@ -1,4 +1,4 @@
-"""View for a reader: progress, current case with its form, and earlier cases."""
+"""The reader's view: progress, the current case with its form, and earlier cases."""
 
 from collections.abc import Sequence
 
@@ -32,12 +32,12 @@ from napari_mamamia.widgets.findings.gap_views import GapList
 
 
 class ReadingView(QWidget):
-    """View for a reader.
+    """The reader's view.
 
     The signal `earlier_wanted` carries the `Task` of a case to open again, and `reopen_wanted` a
-    reason. `images_wanted` requests the choice of the images' location; `first_wanted` requests to
-    start from the first reading in a second look. `rest` is the reason why there is currently no
-    next case, or "" if there is one.
+    reason. `images_wanted` requests that the user choose the images' folder; `first_wanted`
+    requests that a second look start from the first reading. `rest` is the reason why there is
+    currently no next case, or "" if there is one.
     """
 
     next_wanted = Signal()
@@ -165,7 +165,7 @@ class ReadingView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: StudySnapshot) -> None:
-        """Show progress and readings, and keep the selection."""
+        """Show progress and readings; the selection is kept."""
         count = tr(
             "{n_read} of {n_tasks} read, {n_left} left",
             n_read=look.n_read,
@@ -215,12 +215,12 @@ class ReadingView(QWidget):
         reveal(self.accept if is_open else self.next)  # the page scrolls on a low screen
 
     def set_drawn(self, is_drawn: bool) -> None:
-        """Highlight submitting only if there is a mask to submit."""
+        """Highlight the submit button only if there is a mask to submit."""
         self._is_drawn = is_drawn
         set_primary(self.accept, is_drawn)
 
     def show_first(self, text: str) -> None:
-        """Show the name of the first reader; "" hides the text."""
+        """Show the name of the first reader; if `text` is "", hide the label."""
         self.first.setText(text)
         self._first_look.setVisible(bool(text))
 
@@ -230,7 +230,7 @@ class ReadingView(QWidget):
         self.advice.setVisible(bool(text))
 
     def show_missing(self, missing: Sequence[str], *, offers_empty: bool = False) -> None:
-        """List what must be done first; an empty list hides the text."""
+        """List what the reader must do before submitting; an empty list hides the text."""
         self.missing.setText(tr("Missing: {names}", names=", ".join(missing)) if missing else "")
         self.missing.setVisible(bool(missing))
         self.empty.setVisible(offers_empty)

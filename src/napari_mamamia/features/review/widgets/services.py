@@ -1,4 +1,4 @@
-"""Services of the Review page; tests replace single functions."""
+"""Service functions of the Review page, which tests can replace one by one."""
 
 from napari_mamamia.features.review.services.client import (
     describe_agreement,
@@ -35,7 +35,7 @@ from napari_mamamia.widgets.base.service_record import Services, ServiceSet
 
 
 class ReviewServices(ServiceSet):
-    """The services of the Review page; omitted fields are the real functions."""
+    """The service functions of the Review page; the default of each field is the real function."""
 
     list_people = staticmethod(list_people)
     open_client = staticmethod(open_client)

@@ -1,4 +1,4 @@
-"""View of signatures and keys: items to sign, the own key, and keys to countersign."""
+"""The view of signatures and keys: items to sign, the person's own key, keys to countersign."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -63,9 +63,9 @@ _BINDS: Final = tr(
 
 
 class LeadKeyForm(QWidget):
-    """Form for the leads' keys of a new study; `read` returns the entered values.
+    """Form for the leads' keys of a new study.
 
-    The values are the lead, the passphrase and the keys of other leads. Errors are shown below the
+    `read` returns the lead, the passphrase and the keys of other leads. Errors are shown below the
     passphrase and below the other keys.
     """
 
@@ -97,14 +97,14 @@ class LeadKeyForm(QWidget):
         )
 
     def show_leads(self, names: Sequence[str]) -> None:
-        """List these leads for selection."""
+        """Show the leads' names for selection."""
         before = self.lead.currentText()
         self.lead.clear()
         self.lead.addItems(list(names))
         self.lead.setCurrentText(before)
 
     def read(self) -> tuple[str, str, str] | None:
-        """Return the entered values and clear the passphrases; None if the passphrases differ."""
+        """Return the entered values and clear the passphrases; None if the two differ."""
         typed = (self.new.text(), self.again.text())
         for field in (self.new, self.again):
             field.clear()
@@ -291,7 +291,7 @@ class SigningView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: SigningStatus) -> None:
-        """Show the key and the list, and keep the selection and the entered text."""
+        """Show the key and the list; the selection and the entered text are kept."""
         self._has_key = bool(look.digits) and not look.ended
         self._show_key(look)
         self._show_endable(look)
@@ -345,7 +345,7 @@ class SigningView(QWidget):
         self._end.setVisible(bool(look.endable))
 
     def close_ending(self) -> None:
-        """Collapse the form after a key was revoked."""
+        """Collapse the revocation form after a key was revoked."""
         self._ending.hide()
         for field in (self.reason, self.since):
             field.clear()
@@ -358,7 +358,7 @@ class SigningView(QWidget):
         self.say("")
 
     def end_secrets(self) -> None:
-        """Clear the passphrases for signing and countersigning, which are entered each time."""
+        """Clear the passphrases for signing and countersigning, which are asked each time."""
         for field in (self.passphrase, self.word, self.digits, self.end_word):
             field.clear()
         self.say("")

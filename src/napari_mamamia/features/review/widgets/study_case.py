@@ -1,4 +1,4 @@
-"""A displayed case of a study, opened according to its blinding and round, and timed."""
+"""Opens a case of a study with its blinding and round, and measures the working time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _INPUT_COUNTS_MS: Final = 30_000
-"""Time in ms after the last input that counts as working time; see `docs/methods/review.md`."""
+"""Time after an input, in ms, that counts as working time; see `docs/methods/review.md`."""
 _TICK_MS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class StudyPlace:
-    """Location of a case: images, masks of this round, blinding, pseudonyms."""
+    """Where and how a case is opened: images, this round's masks, blinding, pseudonyms."""
 
     data_set: Path
     workspace: Path
@@ -32,7 +32,7 @@ class StudyPlace:
 
 
 class StudyCase(WindowPart):
-    """Component that opens cases of a study.
+    """Opens and closes cases of a study in the window.
 
     `is_at` returns whether a case is displayed with the settings of a location.
     """
@@ -47,17 +47,17 @@ class StudyCase(WindowPart):
         self._place: StudyPlace | None = None
 
     def show(self, case_id: str, place: StudyPlace) -> None:
-        """Save the displayed mask, then open a case."""
+        """Save the masks of the displayed case, then open another case."""
         self._editing.save_if_needed(lambda saved: self._show_now(case_id, place, saved))
 
     def is_at(self, case_id: str, place: StudyPlace) -> bool:
-        """Return whether this case is displayed with the masks of this location."""
+        """Return whether a case is displayed with the images, masks and blinding of `place`."""
         workspace = self._session.workspace
         is_there = workspace is not None and workspace.root == place.workspace
         return is_there and self._session.case_id == case_id
 
     def leave(self) -> None:
-        """Close the case after its drawings are saved on this computer."""
+        """Close the case after saving its drawings on this computer."""
         self._session.close_case()
         self._scene.drop_other_cases("")
 
@@ -79,7 +79,7 @@ class StudyCase(WindowPart):
 
 
 class ActiveClock(QObject):
-    """Clock of working time: seconds with input in the last 30 s in an active window.
+    """Clock that counts working time: seconds in an active window within 30 s of an input.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class ActiveClock(QObject):
         self.seconds = 0
 
     def begin(self, seconds: int) -> None:
-        """Continue counting from this number of seconds."""
+        """Start counting at a given number of seconds."""
         self.end()
         self.seconds = seconds
         self._since_input.start()

@@ -1,1 +1,1 @@
-"""Agreement of a study's readers: masks, volumes, answers, hidden repeats and honeypots."""
+"""Reader agreement in a study: masks, volumes, answers, hidden repeats and honeypots."""

@@ -1,7 +1,7 @@
-"""Agreement of a study's readers with each other, with their hidden repeats, and with truth.
+"""Agreement of a study's readers with each other, with their own repeats, and with known truth.
 
-The masks of a case are kept in memory while the case is compared, so that each mask is read once.
-Content that cannot be read or compared is listed.
+The masks of a case stay in memory while the case is compared, so that each mask is read once.
+Content that cannot be read or compared is listed in the result.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,16 +42,17 @@ from napari_mamamia.services.batch.work import masks_of_cases
 
 NSD_TOLERANCE_MM: Final = 1.0
 TRUTH: Final = "truth"
-"""Name used for the known truth instead of a second reader's name."""
+"""Name that stands for the known truth where a second reader's name is expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskPair:
     """Comparison of two masks, symmetric except for volumes; undefined values are NaN.
 
-    `empty` is "both", "one" or "": two empty masks agree and are counted separately. Lesions are
-    counted as marked by both, marked by one only, or additional parts of a lesion that the other
-    reader drew as one. `lesion_dsc` is the mean Dice of lesions marked by both.
+    `empty` says whether "both" masks, "one" mask or no mask ("") is empty; two empty masks agree
+    and are counted separately. Lesions are counted as marked by both, marked by one only, or
+    additional parts of a lesion that the other reader drew as one. `lesion_dsc` is the mean Dice of
+    lesions marked by both.
     """
 
     case_id: str
@@ -81,7 +82,7 @@ class LeftOut:
 
 
 def list_waiting(state: ReviewState) -> list[LeftOut]:
-    """Return the readings that are not included yet because their mask is missing in the store."""
+    """Return the readings that are not compared yet because their mask is not in the store."""
     return [
         LeftOut(
             state.study.case(str(refusal.event.body["case"])).case_id,
@@ -94,10 +95,10 @@ def list_waiting(state: ReviewState) -> list[LeftOut]:
 
 @dataclass(frozen=True, slots=True)
 class MaskAgreement:
-    """Means over cases with their intervals, without pairs of two empty masks.
+    """Mean mask agreement over cases, with intervals; pairs of two empty masks are excluded.
 
-    Of `n` pairs, `n_both_empty` have two empty masks (agreement without a Dice) and `n_one_empty`
-    have one empty mask (Dice 0, no distance).
+    Of `n` pairs, `n_both_empty` consist of two empty masks (agreement, but no Dice) and
+    `n_one_empty` of one empty and one non-empty mask (Dice 0, no distance).
     """
 
     first: str
@@ -137,7 +138,7 @@ class LesionAgreement:
 
 
 class CaseMasks:
-    """The masks of a case during the comparison; each mask is read once.
+    """Reads the masks of one case, each of them once, and compares them.
 
     Content that cannot be read or compared is appended to `left_out`; `matches` contains the
     matched lesions of the compared pairs.
@@ -151,7 +152,7 @@ class CaseMasks:
         self.matches: list[tuple[str, str, LesionMatch]] = []
 
     def compare(self, pairs: Iterable[tuple[ReadingView, ReadingView]]) -> Iterator[MaskPair]:
-        """Yield the compared pairs; list pairs that cannot be compared in `left_out`."""
+        """Compare pairs of readings; pairs that cannot be compared are added to `left_out`."""
         for a, b in pairs:
             masks = [self._load_mask(one) for one in (a, b)]
             bad = [one.reader for one in (a, b) if one.mask in self._bad]
@@ -162,7 +163,7 @@ class CaseMasks:
     def compare_with(
         self, readings: Iterable[ReadingView], path: Path | None
     ) -> Iterator[MaskPair]:
-        """Yield the comparison of each reading with a mask of known truth."""
+        """Compare each reading with a mask of known truth."""
         if path is None:
             self._leave_out(
                 TRUTH, "expected the known mask of this case in the truth folder, but found none"
@@ -221,7 +222,7 @@ def measure_pair(
     at: str = "",
     anchors: Sequence[Sequence[LesionAnchors]] = (),
 ) -> tuple[MaskPair, LesionMatch]:
-    """Compare two masks and their lesions; None is an empty mask.
+    """Compare two masks and their lesions; a mask that is None is empty.
 
     `anchors` determine the lesion numbers of the first mask or of both masks.
 
@@ -269,7 +270,7 @@ def _count_lesions(pair: MaskPair, match: LesionMatch) -> MaskPair:
 def summarise_pairs(
     names: tuple[str, str], pairs: Sequence[MaskPair], sizes: tuple[int, int]
 ) -> MaskAgreement:
-    """Return the means over pairs, one pair per case; `sizes` are resamples and seed."""
+    """Average over pairs, one pair per case; `sizes` holds the number of resamples and the seed."""
     return MaskAgreement(
         *names,
         len(pairs),
@@ -284,7 +285,7 @@ def summarise_pairs(
 def summarise_readers(
     pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
 ) -> Iterator[MaskAgreement]:
-    """Yield the means for each pair of readers, in the order of the study."""
+    """Yield the mean mask agreement of each pair of readers, in study order."""
     for names, own_pairs in group_pairs(pairs, order):
         yield summarise_pairs(names, own_pairs, sizes)
 
@@ -292,7 +293,7 @@ def summarise_readers(
 def compare_volumes(
     pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
 ) -> Iterator[ratings.PairedValues]:
-    """Yield the volume agreement (mm3) of each pair of readers."""
+    """Yield the agreement of each pair of readers on volumes (mm3)."""
     for names, own_pairs in group_pairs(pairs, order):
         volumes = [(pair.volume_first_mm3, pair.volume_second_mm3) for pair in own_pairs]
         yield ratings.compare_values(*names, volumes, *sizes)
@@ -301,7 +302,7 @@ def compare_volumes(
 def compare_lesions(
     pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
 ) -> Iterator[LesionAgreement]:
-    """Yield the agreement of each pair of readers on lesions; intervals are over cases."""
+    """Yield the agreement of each pair of readers on lesions, with intervals over cases."""
     for names, own_pairs in group_pairs(pairs, order):
         counts = np.array(
             [
@@ -345,7 +346,7 @@ def _mean_dice(sums: agreement.Floats) -> agreement.Floats:
 def group_pairs(
     pairs: Iterable[MaskPair], order: Sequence[str]
 ) -> list[tuple[tuple[str, str], list[MaskPair]]]:
-    """Return the pairs grouped by their two names, in the order of the study's readers."""
+    """Group mask pairs by the names of their two readers, in the order of the study's readers."""
     groups: dict[tuple[str, str], list[MaskPair]] = {}
     for pair in pairs:
         groups.setdefault((pair.first, pair.second), []).append(pair)
@@ -364,7 +365,7 @@ _TIMES: Final = ("first time", "repeat")
 
 @dataclass(frozen=True, slots=True)
 class CaseAgreement:
-    """Agreement in one case: means over pairs with at least one lesion, and the lowest Dice."""
+    """Agreement in one case: means over mask pairs with a lesion, and the lowest Dice."""
 
     case_id: str
     n_readings: int
@@ -402,7 +403,7 @@ _IOU: Final = 0.4
 
 @dataclass(frozen=True, slots=True)
 class HoneypotCourse:
-    """A reader's agreement with known truth: overall, and in the first and second half by time."""
+    """A reader's agreement with known truth, over all cases and in the two halves of the time."""
 
     reader: str
     masks: MaskAgreement
@@ -416,8 +417,8 @@ class StudyAgreement:
     """Agreement of a study's readers; `left_out` lists content that was not compared.
 
     `masks` holds means over cases of each case's mean over pairs. `readers`, `volumes` and
-    `lesions` are by pair of readers, `questions` by name. `repeats` compares each reader with the
-    reader's own hidden repeats.
+    `lesions` have one entry per pair of readers, `questions` one per question. `repeats` compares
+    each reader with the reader's own hidden repeats.
     """
 
     study: str
@@ -450,14 +451,14 @@ class StudyAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The lead's list of honeypots, and a folder with the known masks (``ID.nii.gz``)."""
+    """The lead's list of honeypots, and a folder with their known masks (``ID.nii.gz``)."""
 
     case_ids: tuple[str, ...]
     masks: Path
 
 
 def list_orders(form: Form | None, questions: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the terms, in the form's order, of questions declared as ordered.
+    """Return each ordered question's terms, in the order of the form.
 
     Raises
     ------
@@ -483,7 +484,7 @@ def measure_agreement(
     n_resamples: int = agreement.N_RESAMPLES,
     seed: int = agreement.SEED,
 ) -> StudyAgreement:
-    """Return the agreement of a study's readers in the current round.
+    """Measure the agreement of a study's readers in the current round.
 
     Parameters
     ----------
@@ -551,9 +552,9 @@ def measure_agreement(
 
 @dataclass(slots=True)
 class LesionNames:
-    """Common lesion numbers of all readings of a case, by case, reading and the reader's number.
+    """Lesion numbers that are common to all readings of a case, by case and by reading.
 
-    Readings are keyed by reader; the two readings of a hidden repeat (case, reader) by occasion.
+    Both fields map a reading's own lesion numbers to the common numbers. In `of_readers`, a
     """
 
     of_readers: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
@@ -594,7 +595,7 @@ def _compare_all(
 
 
 def _list_first(view: CaseView, study: Study) -> list[ReadingView]:
-    """Return the first readings that count, in the order of the study's readers."""
+    """Return a case's valid readings without repeats, in the order of the study's readers."""
     order = {reader.reader_id: index for index, reader in enumerate(study.readers)}
     readings = [
         reading
@@ -605,7 +606,7 @@ def _list_first(view: CaseView, study: Study) -> list[ReadingView]:
 
 
 def list_repeats(view: CaseView) -> list[tuple[ReadingView, ReadingView]]:
-    """Return (first reading, hidden repeat) of each reader who finished both in the same round."""
+    """Return the pair (first reading, hidden repeat) of each reader who finished both."""
     readings = {
         (one.reader, one.round, one.occasion): one
         for one in (*view.earlier, *view.readings)
@@ -685,7 +686,7 @@ def _follow_honeypots(
 
 
 def _count_objects(pairs: Sequence[MaskPair]) -> FoundObjects:
-    """Count a reader's objects (first) against the truth (second) as valid, missing and extra."""
+    """Count a reader's objects (first mask) against the truth (second mask), as CVAT does."""
     # IoU = Dice / (2 - Dice); NaN for two empty masks, so that every comparison is False
     is_valid = [pair.dsc / (2 - pair.dsc) >= _IOU for pair in pairs]
     n_valid = sum(is_valid)

@@ -1,4 +1,4 @@
-"""Write reader agreement as ``agreement.json``, tables, and lines of text."""
+"""Write reader agreement as ``agreement.json``, as tables, and as lines of text."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
@@ -57,11 +57,11 @@ _DEFINITIONS: Final = {
 
 
 def save_agreement(result: StudyAgreement, folder: Path) -> tuple[Path, ...]:
-    """Write ``agreement.json`` and four tables, replacing earlier files, and return their paths.
+    """Write ``agreement.json`` and four tables, replacing old files, and return their paths.
 
     ``agreement_cases.csv`` has one row per case, ``agreement_pairs.csv`` one per pair of masks (its
     `kind`: readers, repeat, honeypot), ``agreement_readers.csv`` one per pair of readers, and
-    ``agreement_questions.csv`` one per number of each question.
+    ``agreement_questions.csv`` one per statistic of each question.
     """
     content = {
         "mamamia_agreement": SCHEMA,
@@ -97,7 +97,7 @@ def save_agreement(result: StudyAgreement, folder: Path) -> tuple[Path, ...]:
 def save_rows(
     head: Sequence[str], rows: Iterable[Sequence[Any]], path: Path, *, overwrite: bool = False
 ) -> None:
-    """Write a table as .csv; NaN and None become empty cells.
+    """Write a table as CSV; NaN and None become empty cells.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def _row_of_lesions(lesions: Sequence[LesionAgreement], masks: MaskAgreement) ->
 _QUESTION_HEAD: Final = (
     *("question", "of", "what", "first", "second", "value", "low", "high", "n", "n_cases"),
 )
-"""Column names; `n` counts compared units (cases, breasts, lesions), `n_cases` resampled cases."""
+"""Column names; `n` counts compared units (cases, breasts, lesions), `n_cases` cases."""
 
 
 def _table_questions(result: StudyAgreement) -> Iterator[tuple[Any, ...]]:
@@ -242,7 +242,7 @@ def _rows_of_categories(agreement: CategoryAgreement) -> Iterator[tuple[Any, ...
 
 
 def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[str]:
-    """Return the agreement as lines of text, in the wording of `form`."""
+    """Describe the agreement as lines of text, in the wording of `form`."""
     masks = result.masks
     lines = [
         (
@@ -302,7 +302,7 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
 
 
 def format_estimate(estimate: Estimate, digits: int = 3) -> str:
-    """Return a number with its interval.
+    """Format a number with its confidence interval.
 
     Examples
     --------

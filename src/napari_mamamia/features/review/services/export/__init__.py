@@ -1,1 +1,1 @@
-"""Export of a study: accepted masks, answers, tables for other tools, events."""
+"""Export of a study: accepted masks, answers, tables for other tools, and events."""

@@ -1,4 +1,4 @@
-"""Export accepted masks, answers, tables for other tools, and events of a study.
+"""Export a study's accepted masks, answers, events, and tables for other tools.
 
 All files are written to a temporary folder and verified; the folder is renamed at the end.
 """
@@ -70,7 +70,7 @@ from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 
 ACCEPTED: Final = "accepted"
-"""Name used instead of a reader for answers accepted with a case."""
+"""Name that stands for the reader of answers that were accepted with a case."""
 _WHO: Final = ("case_id", "patient", "visit", "side", "who", "round", "occasion", "at", "stands")
 _ROW: Final = (
     *("form", "edition", "scope", "place", "field", "question", "question_codes"),
@@ -80,7 +80,7 @@ _ROW: Final = (
 
 @dataclass(frozen=True, slots=True)
 class GivenAnswers:
-    """The answers of a reading, or the answers accepted with a case (`is_accepted`).
+    """The answers of a reading, or the answers accepted with a case if `is_accepted`.
 
     `who` is the reader, or ACCEPTED; `by` is the reader or the person who decided. `exam` is
     patient, visit and side.
@@ -103,13 +103,13 @@ class GivenAnswers:
 
     @property
     def cells(self) -> tuple[Any, ...]:
-        """Return the first columns of every table."""
+        """Return the cells of the first columns, which are the same in every table."""
         is_standing = "yes" if self.stands else "no"
         return (self.case_id, *self.exam, self.who, self.round, self.occasion, self.at, is_standing)
 
 
 def list_answers(state: ReviewState) -> Iterator[GivenAnswers]:
-    """Yield the answers of every submitted reading in all rounds, then the accepted answers."""
+    """Yield the answers of every submitted reading of all rounds, then the accepted answers."""
     for view in state.cases:
         case = state.study.case(view.key)
         for one in (*view.earlier, *view.readings):
@@ -135,11 +135,11 @@ def is_accepted(view: CaseView) -> bool:
 def number_lesions(
     store: EventStore, state: ReviewState, left_out: list[LeftOut]
 ) -> dict[str, dict[str, str]]:
-    """Return the common number of each described lesion, by event and the reader's own number.
+    """Return the common lesion numbers, by event hash and the reader's own lesion number.
 
     The numbers are common to all current readings of a case (`group_lesions`); lesions of earlier
-    rounds, repeats and accepted masks are matched to them. A mask that cannot be read gets no
-    numbers and is appended to `left_out`.
+    rounds, repeats and accepted masks are matched to them. If a mask cannot be read, its lesions
+    get no numbers, and it is appended to `left_out`.
     """
     by_case: dict[str, list[GivenAnswers]] = {}
     for answer in list_answers(state):
@@ -183,7 +183,7 @@ def use_study_numbers(
     numbers: Mapping[str, Mapping[str, str]],
     left_out: list[LeftOut],
 ) -> tuple[GivenAnswers, ...]:
-    """Renumber answers about lesions by the common numbers of `number_lesions`.
+    """Replace readers' own lesion numbers in answers with the numbers of `number_lesions`.
 
     Other programs need the same lesion number for every reader. Answers about a lesion that is
     missing in its mask have no number and are appended to `left_out`.
@@ -215,7 +215,7 @@ def save_answers(
     folder: Path,
     numbers: Mapping[str, Mapping[str, str]],
 ) -> tuple[Path, ...]:
-    """Write ``answers_long.csv`` (one row per value) and ``answers_wide.csv`` (per reading).
+    """Write ``answers_long.csv`` (one row per value) and ``answers_wide.csv`` (one per reading).
 
     The common lesion numbers of `number_lesions` are written in addition to the reader's own
     numbers.
@@ -251,7 +251,7 @@ def _list_cells(row: AnswerRow, numbers: Mapping[str, str]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MrmcRow:
-    """One rating; `truth` is 1 or 0, or "" if unknown."""
+    """One rating; `truth` is 1 or 0, or "" if it is unknown."""
 
     reader: str
     treatment: str
@@ -263,17 +263,17 @@ class MrmcRow:
 def list_ratings(
     records: Iterable[GivenAnswers], treatment: str, question: str, positives: Sequence[str] | None
 ) -> tuple[MrmcRow, ...]:
-    """Return the ratings of the current round without hidden repeats.
+    """Return the ratings of a question in the current round, without hidden repeats.
 
     Parameters
     ----------
     records
         Answers with common lesion numbers.
     treatment
-        Name of the single treatment: the study.
+        Name of the only treatment (MRMC term for modality), which is the study.
     question
-        Question with numeric answers or terms; for a breast the case is ``ID@right``, for a lesion
-        ``ID@2``.
+        The question, with numbers or terms as answers. A rated breast is written as the case
+        ``ID@right``, and a rated lesion as ``ID@2``.
     positives
         Cases with truth 1, as named in the column `case`; all other cases have truth 0. None if the
         truth is unknown.
@@ -327,13 +327,13 @@ def _require_ratings(
 
 
 def save_mrmc(rows: Sequence[MrmcRow], folder: Path) -> tuple[Path, ...]:
-    """Write ``mrmc.csv``; with cases of both truths also ``mrmc.imrmc`` and ``mrmc_ids.csv``.
+    """Write ``mrmc.csv``, and with both truth values ``mrmc.imrmc`` and ``mrmc_ids.csv``.
 
     The first file has the format of R's MRMCaov, the second that of iMRMC (FDA) and RJafroc. In the
     second file readers and cases are numbers, which the third file explains.
 
-    Source: DIDSR/iMRMC ad589e5, `InputFile.getExperimentSizeFromHeader`: its header is any text, in
-    which "N0:" and the like anywhere begin a number.
+    Source: DIDSR/iMRMC ad589e5, `InputFile.getExperimentSizeFromHeader`: its header may be any
+    text, but "N0:" and similar strings anywhere in it introduce a number.
     """
     table = folder / "mrmc.csv"
     save_rows(
@@ -370,7 +370,7 @@ def save_mrmc(rows: Sequence[MrmcRow], folder: Path) -> tuple[Path, ...]:
 
 
 _FINAL: Final = "final"
-"""MONAI Label's tag of a final label; its other tag is `original`."""
+"""MONAI Label's tag for a final label; its other tag is `original`."""
 _OWN_TAGS: Final = frozenset({_FINAL, "original"})
 _README: Final = """\
 Before MONAI Label opens this folder, copy the image of each mask next to datastore_v2.json,
@@ -387,10 +387,10 @@ def save_monai_label(
     folder: Path,
     left_out: list[LeftOut],
 ) -> tuple[Path, ...]:
-    """Write ``datastore_v2.json`` and ``labels/TAG/ID.nii.gz``.
+    """Write MONAI Label's ``datastore_v2.json`` and ``labels/TAG/ID.nii.gz``.
 
-    TAG is `final` or a reader's id. Images are not copied. A reading without a lesion becomes an
-    empty mask. `records` contains the answers with common lesion numbers.
+    TAG is `final` or a reader's id. Images are not copied. A reading without lesions is written as
+    an empty mask. `records` contains the answers with common lesion numbers.
     """
     stems = name_files(state)
     views = {view.key: view for view in state.cases}
@@ -462,11 +462,11 @@ def _describe_label(answers: GivenAnswers, view: CaseView, name: str) -> dict[st
 def save_grand_challenge(
     state: ReviewState, records: Iterable[GivenAnswers], form: Form | None, folder: Path
 ) -> tuple[Path, ...]:
-    """Write ``display_sets.json``, ``questions.json`` and ``answers.json``.
+    """Write grand-challenge's ``display_sets.json``, ``questions.json`` and ``answers.json``.
 
-    Each case and each hidden repeat becomes a display set, in the study's order. A question about a
-    breast or lesion becomes one question for each breast or lesion. Accepted answers are marked as
-    `is_ground_truth`. `records` holds the answers with common lesion numbers.
+    Each case and each hidden repeat becomes a display set, in the study's order. A question about
+    breasts or lesions becomes one question for each breast or lesion. Accepted answers are marked
+    as `is_ground_truth`. `records` holds the answers with common lesion numbers.
     """
     records = [record for record in records if record.stands]
     names = _Names(state.study.study_id)
@@ -498,7 +498,7 @@ def save_grand_challenge(
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question about the case, a breast or a lesion, with its answer type and option numbers."""
+    """A question about a case, breast or lesion, with its answer type and numbered options."""
 
     name: str
     text: str
@@ -507,7 +507,7 @@ class _Question:
     options: Mapping[str, tuple[int, str]]
 
     def value(self, values: tuple[str, ...]) -> Any:
-        """Return an answer in the question's type: option numbers, a number, or a string."""
+        """Return an answer in the question's data type: option numbers, a number, or a string."""
         if self.kind is FieldKind.MULTIPLE:
             return [self.options[value][0] for value in values]
         if self.kind is FieldKind.TEXT:
@@ -519,7 +519,7 @@ class _Question:
 
 
 def _list_questions(records: Iterable[GivenAnswers], form: Form | None) -> dict[str, _Question]:
-    """Return the questions in form order, then all further questions, by their keys in events."""
+    """Return the form's questions in order, then all other questions, by their keys in events."""
     answered: dict[str, list[Answer]] = {}
     for record in records:
         for item in record.answers.items:
@@ -579,20 +579,20 @@ _TYPES: Final = {
     FieldKind.NUMBER: "Number",
     FieldKind.TEXT: "Text",
 }
-"""The API's names for the types CHOI, MCHO, NUMB and TEXT."""
+"""The API's names for answer types: choice, multiple choice, number and text."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """Builder of records with every field of the API.
+    """Builds records with every field that grand-challenge's API has.
 
-    The keys are UUIDs derived from names, so that all exports have the same keys.
+    The primary keys are UUIDs derived from names, so that repeated exports have the same keys.
     """
 
     study_id: str
 
     def display_set(self, place: str, title: str, number: int) -> dict[str, Any]:
-        """Return a display set; `place` is for example ``c0001/0``."""
+        """Return a display set; `place` is a case key and an occasion, such as ``c0001/0``."""
         return {
             "pk": self._make_key(place),
             "title": title,
@@ -610,7 +610,7 @@ class _Names:
         }
 
     def question(self, question: _Question) -> dict[str, Any]:
-        """Return a question."""
+        """Return the API's record of a question."""
         options = [
             {"id": number, "title": text, "default": False}
             for number, text in question.options.values()
@@ -644,7 +644,7 @@ class _Names:
         }
 
     def answer(self, answers: GivenAnswers, item: Answer, question: _Question) -> dict[str, Any]:
-        """Return an answer; accepted answers are the ground truth."""
+        """Return the API's record of an answer; accepted answers are the ground truth."""
         name = f"answer {answers.hash} {answers.is_accepted} {question.name}"
         return {
             "answer": question.value(item.values),
@@ -673,9 +673,9 @@ class _Names:
 EXPORT: Final = "export.json"
 SCHEMA: Final = 1
 EXPERT: Final = Path("segmentations", "expert")
-"""Location of reference masks in a MAMA-MIA data set."""
+"""Relative path of the reference masks in a MAMA-MIA data set."""
 _ATTRIBUTES: Final = "* -text\n"
-"""Content of .gitattributes that keeps line ends unchanged, because files are hashed."""
+"""Content of .gitattributes that preserves line endings, because files are hashed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -685,9 +685,9 @@ class ExportChoice:
     Parameters
     ----------
     formats
-        The formats; each is written to a folder with its name.
+        The formats; each is written to a folder of the same name.
     rating
-        Question of the MRMC tables.
+        The question whose ratings are written to the MRMC tables.
     positives
         Cases with truth 1 in these tables; None if the truth is unknown.
     """
@@ -699,7 +699,7 @@ class ExportChoice:
 
 @dataclass(frozen=True, slots=True)
 class ReviewExport:
-    """Result of an export; `files` lists the files with SHA-256, as in `export.json`.
+    """The result of an export; `files` lists the files with their SHA-256, as in `export.json`.
 
     `left_out` lists accepted content that could not be written; `others` lists the cases that are
     not accepted.
@@ -730,7 +730,7 @@ def export_study(store: FolderStore, folder: Path, choice: ExportChoice) -> Revi
     FormatError
         If the study cannot be read to the end.
     SaveError
-        If the system refuses to write, or a file differs when read back.
+        If the system does not allow writing, or a file differs when it is read back.
     """
     _require_choice(choice)
     _require_free(store, folder)
@@ -889,7 +889,7 @@ def _save_cases(
 
 
 def _check_files(place: Path) -> tuple[FilePrint, ...]:
-    """Read back all written files, and return them with their SHA-256.
+    """Read back all written files, and return their names with their SHA-256.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""The report of a study as one HTML page."""
+"""A study's report, written as one HTML page."""

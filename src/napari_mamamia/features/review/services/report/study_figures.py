@@ -1,4 +1,4 @@
-"""Figures and images of a review study, with pseudonymous codes of readers."""
+"""Figures and images of a review study, in which readers appear under pseudonymous codes."""
 
 import hashlib
 import re
@@ -43,7 +43,7 @@ class FlowBox:
 
 
 def flow_diagram(whole: FlowBox, parts: Sequence[FlowBox]) -> "Figure":
-    """Draw a box, and below it the boxes into which it divides, side by side."""
+    """Draw one box and, below it, the boxes into which its cases are divided, side by side."""
     from matplotlib.figure import Figure
 
     n_lines = max(len(part.lines) for part in parts)
@@ -97,7 +97,7 @@ def _make_box(x: float, y: float, width: float, height: float) -> "FancyBboxPatc
 
 
 def dice_of_cases(values: Sequence[float], trigger: float | None) -> "Figure":
-    """Plot each case's lowest Dice between readings, ascending; a line marks the trigger."""
+    """Plot the lowest Dice between readings of each case, ascending; a line marks the trigger."""
     from matplotlib.ticker import MaxNLocator
 
     figure, axes = new_figure((5.0, 2.7))
@@ -131,8 +131,8 @@ def capture_curve(
 ) -> "Figure":
     """Plot the errors found against the fraction of cases read.
 
-    `totals` contains the estimated number of errors in all cases and the limits of its interval,
-    which are drawn as a line and a band; NaN values are not drawn.
+    `totals` holds the estimated number of errors in all cases (drawn as a line) and the limits of
+    its interval (drawn as a band); NaN values are not drawn.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -157,7 +157,7 @@ MOST_PICTURES: Final = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DisputePicture:
-    """An image of two readings of a case; `first` is outlined in blue, and `second` in orange."""
+    """An image of a case with the outlines of two readings: `first` in blue, `second` in orange."""
 
     picture: CasePicture
     first: str
@@ -167,9 +167,9 @@ class DisputePicture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gallery:
-    """Images of disagreements, and the number of omitted images.
+    """Images of disagreements, with the number of images that were omitted.
 
-    `notes` are informative; `failed` lists cases with an incomplete image and the reasons.
+    `notes` give information; `failed` lists cases whose image is incomplete, with the reasons.
     """
 
     pictures: tuple[DisputePicture, ...] = ()
@@ -187,7 +187,7 @@ def make_gallery(
     most: int = MOST_PICTURES,
     rank: Callable[[str], int] = lambda _: 0,
 ) -> Gallery:
-    """Return images of the two least similar readings of each disputed case, in order.
+    """Make an image of the two least similar readings of each disputed case, in order.
 
     Parameters
     ----------
@@ -198,11 +198,11 @@ def make_gallery(
     disputed
         Case ids.
     images
-        The data set with the cases' images; without it, outlines are drawn on grey.
+        The data set with the cases' images; if None, outlines are drawn on a grey background.
     most
         Maximum number of images.
     rank
-        Rank of a reader; of two readers the lower rank is outlined in blue.
+        Function that returns a reader's rank; the reader with the lower rank is outlined in blue.
     """
     worst: dict[str, MaskPair] = {}
     for one in pairs:
@@ -243,7 +243,7 @@ def _find_images(images: Path) -> DataSet:
 
 
 def _read_image(data_set: DataSet | None, case_id: str) -> tuple[NDArray[Any] | None, str]:
-    """Return a case's first post-contrast phase, or None and the reason."""
+    """Return a case's first post-contrast phase and "", or None and the reason."""
     if data_set is None:
         return None, ""
     try:
@@ -288,15 +288,15 @@ class ReaderLabels:
     words: Mapping[str, str]
 
     def call(self, reader_id: str) -> str:
-        """Return the label of a reader id; any other text is returned unchanged."""
+        """Return the label for a reader id; return any other text unchanged."""
         return self.labels.get(reader_id, reader_id)
 
     def rank(self, reader_id: str) -> int:
-        """Return the rank of a reader in lists and pairs, by code."""
+        """Return a reader's rank in lists and pairs, which follows the reader codes."""
         return list(self.labels).index(reader_id) if reader_id in self.labels else len(self.labels)
 
     def hide(self, text: str) -> str:
-        """Return a text in which ids and names of readers are replaced with labels.
+        """Replace the ids and names of readers in a text with their labels.
 
         Whole words are replaced, ignoring letter case. All other descriptions of a reader are kept.
         """
@@ -308,7 +308,7 @@ class ReaderLabels:
 
 
 def make_labels(state: ReviewState, *, are_named: bool = False) -> ReaderLabels:
-    """Return the labels: names, or codes in a random order that is fixed for the study.
+    """Return each reader's label: the name, or a random code that is fixed for the study.
 
     The order in the study would reveal the lead.
     """

@@ -1,6 +1,6 @@
-"""The report of a study: flow, agreement, disputes, time, signatures, chains.
+"""A study's report: flow of cases, agreement, disputes, working time, signatures, hashes.
 
-Readers are shown by code unless the lead requests names. Every figure has a table.
+Readers are shown by code unless the lead requests names. Every figure has a matching table.
 """
 
 import math
@@ -84,7 +84,7 @@ _GROUPS: Final = (
 
 
 def make_flow(state: ReviewState) -> PageSection:
-    """Return the states of the cases, as a flow diagram and as a table."""
+    """Make the section on the states of the cases, with a flow diagram and a table."""
     counts = state.counts
     boxes = [
         FlowBox(
@@ -135,7 +135,7 @@ def _tabulate_decisions(state: ReviewState) -> ReportTable:
 
 
 def list_disputes(state: ReviewState) -> tuple[CaseView, ...]:
-    """Return the cases with a disagreement or conflict, worst first."""
+    """Return the cases with a disagreement or conflict, the worst case first."""
     views = [
         case
         for case in state.cases
@@ -147,7 +147,7 @@ def list_disputes(state: ReviewState) -> tuple[CaseView, ...]:
 def make_disputes(
     state: ReviewState, labels: ReaderLabels, gallery: Gallery, form: Form | None
 ) -> PageSection:
-    """Return the disagreements in the wording of `form`, the decisions, and images."""
+    """Make the section on disagreements (in the wording of `form`), decisions, and images."""
     views = list_disputes(state)
     rows = [_make_dispute_row(state, labels, view, form) for view in views[:ROWS_SHOWN]]
     columns = (
@@ -212,7 +212,7 @@ def _make_dispute_row(
 
 
 def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> PageSection:
-    """Return the working time of all readings, by reader only on request."""
+    """Make the section on the working time of all readings; times by reader only if `by_reader`."""
     readings = [one for view in state.cases for one in (*view.readings, *view.earlier) if one.hash]
     timed = [reading for reading in readings if reading.active_s > 0]
     groups: list[tuple[str, list[ReadingView]]] = [("all", timed)]
@@ -265,7 +265,7 @@ def _make_time_row(name: str, readings: Sequence[ReadingView]) -> Row:
 
 
 def make_sites(state: ReviewState, pairs: Iterable[agree.MaskPair]) -> tuple[PageSection, ...]:
-    """Return the progress and agreement of each site; empty if there are no sites.
+    """Make the section on each site's progress and agreement; return () if there are no sites.
 
     The agreement is the median Dice of all pairs of readings of a site's cases.
     """
@@ -290,7 +290,7 @@ def make_sites(state: ReviewState, pairs: Iterable[agree.MaskPair]) -> tuple[Pag
 
 
 def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
-    """Return every signature with its meaning and validity."""
+    """Make the section with every signature, its meaning and its validity."""
     rows = [
         Row(
             (
@@ -329,7 +329,7 @@ def _make_keys(state: ReviewState, labels: ReaderLabels) -> ReportTable:
 def make_chains(
     origin: str, chains: Mapping[str, Sequence[Event]], labels: ReaderLabels
 ) -> PageSection:
-    """Return the last hash of every event file, which reveals a later removal of events."""
+    """Make the section with each event file's last hash, which reveals if events were removed."""
     filled = [(labels.call(ev[0].reader), ev[0].at, name, ev) for name, ev in chains.items() if ev]
     rows = []
     for index, (label, _, name, events) in enumerate(sorted(filled), start=1):
@@ -357,7 +357,7 @@ def make_chains(
 
 
 def format_time(at: str) -> str:
-    """Return the time of an event to the second, for display."""
+    """Format an event's time to the second, for display."""
     return at[:19].replace("T", " ")
 
 
@@ -370,18 +370,18 @@ def _say_share(part: float, whole: float) -> str:
 
 
 def list_words(lines: Iterable[str], labels: ReaderLabels) -> tuple[str, ...]:
-    """Return the lines with the readers' labels instead of names and ids."""
+    """Replace readers' names and ids in lines of text with their labels."""
     return tuple(labels.hide(line) for line in lines)
 
 
 # ----------------------------------------------------------------------- answers
 
 FEWEST: Final = 5
-"""Minimum number of pairs for limits of agreement and ICC on the page. Our choice."""
+"""Minimum number of pairs for showing limits of agreement and ICC (our choice)."""
 PAIRS_SHOWN: Final = 100
-"""Maximum number of pairs of readers on the page (20 readers have 190)."""
+"""Maximum number of reader pairs shown on the page (20 readers form 190 pairs)."""
 SHARES_SHOWN: Final = 12
-"""Maximum number of categories on the page."""
+"""Maximum number of categories shown on the page."""
 _FILLED_IN: Final = (
     "Filled in: answers that the program measured on the reader's own mask and that the reader "
     "did not change; they agree to the extent that the masks agree."
@@ -389,7 +389,7 @@ _FILLED_IN: Final = (
 
 
 def tabulate_questions(questions: Sequence[CategoryAgreement], form: Form | None) -> ReportTable:
-    """Return the readers' agreement on each category question."""
+    """Make the table of reader agreement on each category question."""
     rows = []
     for question in questions:
         alpha = question.alpha if question.alpha_ordinal is None else question.alpha_ordinal
@@ -430,7 +430,7 @@ def _say_shares(agreement: CategoryAgreement, form: Form | None) -> str:
 def tabulate_numbers(
     questions: Sequence[NumberAgreement], labels: ReaderLabels, form: Form | None
 ) -> ReportTable:
-    """Return the agreement of each pair of readers on numeric questions."""
+    """Make the table of agreement between each pair of readers on numeric questions."""
     both = [(question, pair) for question in questions for pair in question.pairs]
     both.sort(key=lambda one: (one[0].question, *rank_pair(one[1], labels)))
     rows = tuple(_row_of_numbers(one, pair, labels, form) for one, pair in both[:PAIRS_SHOWN])
@@ -475,7 +475,7 @@ def _row_of_numbers(
 def call_pair(
     pair: agree.MaskAgreement | agree.LesionAgreement | PairedValues, labels: ReaderLabels
 ) -> tuple[str, bool]:
-    """Return a pair's names in the order of the labels, and whether the pair was swapped."""
+    """Return the labels of a pair in the order of labels, and whether the readers were swapped."""
     names = " and ".join(map(labels.call, sorted((pair.first, pair.second), key=labels.rank)))
     return names, labels.rank(pair.first) > labels.rank(pair.second)
 
@@ -483,13 +483,13 @@ def call_pair(
 def rank_pair(
     pair: agree.MaskAgreement | agree.LesionAgreement | PairedValues, labels: ReaderLabels
 ) -> list[int]:
-    """Return the sort key of a pair: the ranks of both readers, the first reader's rank first."""
+    """Return the sort key of a pair of readers: the lower rank, then the higher rank."""
     return sorted(map(labels.rank, (pair.first, pair.second)))
 
 
 REPORT: Final = "report.html"
 ERROR_QUESTION: Final = "error"
-"""The yes/no question of the form whose answers the capture curve counts."""
+"""The id of the yes/no question from whose answers the capture curve is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,14 +501,14 @@ class ReportChoice:
     are_named
         Whether readers are shown by name instead of code.
     by_reader
-        Whether time is shown by reader.
+        Whether working time is shown for each reader.
     images
         The data set with the images; None for the location in the study file.
     most_pictures
         Maximum number of images of disagreements, the worst first.
     n_resamples, seed
-        Number of resamples for the intervals, and their seed; equal values in `measure_agreement`
-        give the same numbers.
+        Number of resamples for the intervals, and their seed; the same values in
+        `measure_agreement` give the same numbers.
     """
 
     are_named: bool = False
@@ -524,7 +524,7 @@ DEFAULT: Final = ReportChoice()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StudyPage:
-    """The report before rendering; `problems` lists invalid or unreadable content."""
+    """The report before it is rendered; `problems` lists invalid or unreadable content."""
 
     page: Page
     problems: tuple[str, ...] = ()
@@ -532,7 +532,7 @@ class StudyPage:
 
 @dataclass(frozen=True, slots=True)
 class StudyReport:
-    """The path of the report, and its invalid or unreadable content."""
+    """The path of a report, and the invalid or unreadable content that was found."""
 
     path: Path
     problems: tuple[str, ...] = ()
@@ -541,7 +541,7 @@ class StudyReport:
 def write_study_report(
     store: FolderStore, out: Path, choice: ReportChoice = DEFAULT, *, overwrite: bool = False
 ) -> StudyReport:
-    """Write ``report.html`` of a study.
+    """Write a study's ``report.html``.
 
     Raises
     ------
@@ -557,7 +557,7 @@ def write_study_report(
 
 
 def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> StudyPage:
-    """Return the report of a study."""
+    """Build a study's report."""
     reading = read_whole(store)
     state = replay_reading(store, reading)
     labels = make_labels(state, are_named=choice.are_named)
@@ -644,7 +644,7 @@ def _make_agreement(
 
 
 def count_other_forms(state: ReviewState, form: Form | None) -> tuple[str, ...]:
-    """Return a note with the number of readings answered on a different form, or "" for none."""
+    """Return a note with the number of readings answered with a different form, or ()."""
     if form is None:
         return ()
     counts = Counter(
@@ -820,7 +820,7 @@ def _make_capture(state: ReviewState, queue: Queue) -> tuple[PageSection, ...]:
 
 
 def list_marks(state: ReviewState, queue: Queue) -> dict[str, bool]:
-    """Return whether each case that was read had an error, in the order of reading.
+    """Return, for each case that was read, whether it had an error, in reading order.
 
     A case has an error if any of its readings answers yes to the question `error`.
     """
