@@ -236,7 +236,7 @@ class DataSet:
         return MappingProxyType({case.case_id: case for case in self.cases})
 
     def case(self, case_id: str) -> CaseFiles:
-        """Return one case, or raise `CaseError` that lists close matches."""
+        """Return the case with this id; raise a `CaseError` that lists similar ids if unknown."""
         files = self.by_id().get(case_id)
         if files is None:
             case_ids = ", ".join(case.case_id for case in self.cases[:5])
