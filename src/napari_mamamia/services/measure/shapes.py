@@ -214,7 +214,7 @@ def list_lines(kind: MeasureKind, points: Sequence[PointMm]) -> list[NDArray[np.
 
 
 def find_display_mm(grid: Grid, points_mm: ArrayLike) -> NDArray[np.float64]:
-    """Convert points (n, 3) from RAS mm to display positions: mm along slice, row, column."""
+    """Convert points (n, 3) from RAS mm to display positions in mm along slice, row and column."""
     frame = grid.display_frame()
     voxels = grid.to_voxel(np.asarray(points_mm, np.float64))
     places = voxels[:, frame.order]

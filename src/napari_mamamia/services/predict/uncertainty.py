@@ -1,4 +1,4 @@
-"""Map the uncertainty of a model or the disagreement of models, and find uncertain regions."""
+"""Map a model's uncertainty or the disagreement between models, and find uncertain regions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

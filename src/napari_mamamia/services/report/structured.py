@@ -41,7 +41,7 @@ FOLDER: Final = "dicom"
 IDENTIFIED: Final = "dicom_identified"
 """Folder of objects with the patient's name, separate from objects that can be shared."""
 _MEANING: Final = 64
-"""Largest length of a code meaning in DICOM (VR LO)."""
+"""Maximum length of a code meaning in DICOM (VR LO)."""
 
 
 @dataclass(frozen=True, slots=True)

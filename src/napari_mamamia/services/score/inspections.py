@@ -47,7 +47,7 @@ LOOKED_AT: Final = (
     ScoreStatus.PREDICTION_MISSING,
     ScoreStatus.GRID_MISMATCH,
 )
-"""Statuses of cases that have a reference and are therefore inspected."""
+"""Statuses of the cases that have a reference, which are therefore inspected."""
 _NO_IMAGES: Final = "Low contrast was not checked, because there is no data set with images."
 
 
@@ -68,7 +68,7 @@ class CaseInspection:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """The inspected cases, and a note on missing contrast checks, or "" if all cases had images."""
+    """The inspected cases, and a note on missing contrast checks, or "" if all were checked."""
 
     cases: tuple[CaseInspection, ...]
     note: str = ""
