@@ -1,4 +1,4 @@
-"""The command `mamamia`: its commands, and how the program starts and ends.
+"""The program `mamamia`: its list of commands, and how it starts and ends.
 
 The module of a command is imported only when the command runs. `mamamia --help` needs only this
 table and the metadata of the features.
@@ -31,7 +31,7 @@ from napari_mamamia.io.files.own_paths import sweep_temporary
 
 
 def load_command(command: Command) -> Any:
-    """Return a command, or a group of commands, with its options."""
+    """Import a command or a group of commands, and return it with its options."""
     member = load_attribute(command.attribute)
     if not isinstance(member, typer.Typer):
         program = Program()
@@ -166,12 +166,12 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         ),
     ),
 }
-"""Core commands, grouped by their heading in `mamamia --help`."""
+"""The built-in commands, grouped by the headings in `mamamia --help`."""
 
 
 @cache
 def list_commands() -> Mapping[str, tuple[Command, ...]]:
-    """Return all commands by heading: the core commands, then those of the installed features.
+    """Return all commands by heading: built-in commands, then those of installed features.
 
     A feature's command never replaces an existing command.
     """
@@ -186,7 +186,7 @@ def list_commands() -> Mapping[str, tuple[Command, ...]]:
 
 
 class _Commands(Mapping[str, Any]):
-    """Commands by name; each is imported on first use."""
+    """A mapping from name to command; each command is imported on first use."""
 
     def __init__(self) -> None:
         self._commands = {
@@ -207,7 +207,7 @@ class _Commands(Mapping[str, Any]):
 
 
 class _Group(Group):
-    """Group of the commands in the table; it imports only the command that is run."""
+    """A command group that imports only the command that is run."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -215,11 +215,11 @@ class _Group(Group):
         self.commands = _Commands()  # type: ignore[assignment]  # read only: nothing adds to it
 
     def list_commands(self, _: Any) -> list[str]:
-        """Return the names in the order of the help."""
+        """Return the command names in the order of the help text."""
         return list(self.commands)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help from the table."""
+        """Write the help text from the table, without importing commands."""
         commands = {
             command.name: TyperCommand(command.name, help=command.summary, rich_help_panel=heading)
             for heading, group in list_commands().items()
@@ -245,14 +245,14 @@ _format_with_place = warnings.formatwarning
 
 
 def _replace_characters(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return a replacement for unprintable characters, such as U+FFFD for invalid bytes."""
+    """Return a substitute for characters that cannot be printed, such as U+FFFD."""
     if isinstance(error, UnicodeEncodeError) and error.encoding.replace("-", "") == "utf8":
         return readable_name(error.object[error.start : error.end]).encode(), error.end
     return codecs.backslashreplace_errors(error)
 
 
 def main() -> None:
-    """Run the command line; print errors that the user can fix without a traceback."""
+    """Run the command line; errors that the user can fix are printed without a traceback."""
     leave_out_current_folder()
     codecs.register_error(_SHOWN, _replace_characters)
     for stream in (sys.stdout, sys.stderr):
@@ -271,7 +271,7 @@ def main() -> None:
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """Print an error that the user can fix as one line on the error stream, and end the program."""
+    """Print an error that the user can fix as one line on the error stream, and exit."""
     try:
         yield
     except (errors.MamamiaError, OSError) as error:
@@ -281,7 +281,7 @@ def report_errors() -> Iterator[None]:
 
 
 def _exit_with_error(error: errors.MamamiaError | OSError) -> NoReturn:
-    """End the program with the error's message, followed by its remedies as options."""
+    """Print an error with its remedies as options, and exit."""
     if isinstance(error, errors.MamamiaError):
         from napari_mamamia.cli.remedies import name_remedies
 
@@ -297,16 +297,16 @@ def _format_warning(
     lineno: int,
     line: str | None = None,
 ) -> str:
-    """Return a warning in Python's format; a warning about a plug-in has no line of code."""
+    """Format a warning as Python does; for a plug-in's warning, omit the line of code."""
     if issubclass(category, PluginWarning):
         return f"warning: {message}\n"
     return _format_with_place(message, category, filename, lineno, line)
 
 
 def _stop_at(name: str) -> None:
-    """Make a signal end the program like Ctrl-C, with clean-up; a second signal ends it at once.
+    """Make a signal stop the program like Ctrl-C, with clean-up; a second one stops it at once.
 
-    An ignored signal, as with nohup, stays ignored.
+    A signal that is already ignored, as with nohup, is still ignored.
     """
     # Windows has no SIGHUP.
     number = getattr(signal, name, None)

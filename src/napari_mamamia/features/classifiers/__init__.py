@@ -1,4 +1,4 @@
-"""Classifiers: scoring, stacking, and audits and splits of tables; scoring of lesion detection."""
+"""The classifiers feature: scoring, stacking, table audits and splits, and lesion detection."""
 
 from typing import Final
 

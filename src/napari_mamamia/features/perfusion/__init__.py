@@ -1,4 +1,4 @@
-"""Perfusion: Ktrans, ve, kep and vp from ultrafast exams with a known T1."""
+"""The perfusion feature: Ktrans, ve, kep and vp from ultrafast exams with a known T1."""
 
 from typing import Final
 

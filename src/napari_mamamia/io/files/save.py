@@ -28,7 +28,7 @@ _NO_HARD_LINKS: Final = {
 
 @contextmanager
 def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Yield a temporary path next to `target`, which becomes `target` when the block ends.
+    """Yield a temporary path next to `target`, which is renamed to `target` after the block.
 
     Missing folders are created. After the block, the temporary file is forced to the disk and
     renamed. If the block or the renaming fails, the temporary file is removed and an existing
@@ -106,7 +106,7 @@ def write_text_atomically(path: Path, text: str, *, overwrite: bool = False) -> 
 
 
 def flushed(path: Path) -> Iterator[None]:
-    """Force a file to the disk in a thread, and yield every 100 ms.
+    """Force a file to the disk in a thread, and yield every 100 ms until this is done.
 
     A slow disk takes seconds for a volume. If the generator is closed early, it waits for the disk.
 

@@ -1,4 +1,4 @@
-"""Read DICOM SEG as a label map."""
+"""Read a DICOM SEG as a label map."""
 
 from pathlib import Path
 

@@ -49,11 +49,11 @@ _FIRST: Final = frozenset(
         "reason",
     ]
 )
-"""Columns that every version of the table has; later columns may be missing."""
+"""Columns that the table has in every version; later columns may be missing."""
 
 
 def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
-    """Write one row for each case, with the columns from `list_score_columns`.
+    """Write a table with a row for each case and the columns from `list_score_columns`.
 
     The suffix determines the format: ``.csv``, ``.xlsx`` (one sheet "case_scores", in which invalid
     characters become "?") or ``.parquet`` (strings and float64). Numbers have as many digits as are
@@ -81,9 +81,9 @@ def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool 
 
 @reads("a score table", "score the cases again")
 def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
-    """Return the rows of a score table; empty cells become nan, and further columns are ignored.
+    """Return the rows of a score table, with NaN for empty cells; other columns are ignored.
 
-    Columns that a table from an earlier version lacks become nan, or "" for strings.
+    Columns that a table from an earlier version lacks become NaN, or "" for strings.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
 
 
 def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
-    """Write dataclasses, mappings, sequences and plain values as JSON.
+    """Write dataclasses, mappings, sequences and plain values to a JSON file.
 
     nan and infinite numbers become null, enum members become their values, paths and mapping keys
     become strings (file names as in `readable_name`), and numpy scalars and arrays become numbers
