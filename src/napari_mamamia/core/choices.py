@@ -27,7 +27,7 @@ class Task(StrEnum):
 
 
 class IsolationKind(StrEnum):
-    """The kinds of sandbox in which a foreign program can run."""
+    """The kinds of sandbox in which an untrusted program can run."""
 
     BUBBLEWRAP = "bubblewrap"
     DOCKER = "docker"

@@ -153,7 +153,7 @@ def delayed_change(
     initial, late
         The signals of the initial and the delayed phase, which have the same shape.
     eps
-        The largest S_initial that is undefined, in the signal's unit.
+        The result is undefined if S_initial is at most this value, in the signal's unit.
     """
     start, end = initial.astype(np.float32), late.astype(np.float32)
     out = np.full_like(start, np.nan)

@@ -375,10 +375,10 @@ def _judge_clocks(
 def judge(clock: Clock, slices: Sequence[Slice], n_times: int) -> Verdict:
     """Return the verdict on one clock.
 
-    A clock works under three conditions. All planes have a value. The values at one slice position
-    differ. The stacks made of the first, second, ... planes of all positions follow one another
-    without overlap. Alternatively, an instance number may count all times of one position before
-    those of the next position.
+    A clock works if three conditions are met. All planes have a value. The values at one slice
+    position differ. The stacks made of the first, second, ... planes of all positions follow one
+    another without overlap. Alternatively, an instance number may count all times of one position
+    before those of the next position.
 
     Parameters
     ----------

@@ -126,7 +126,7 @@ def sample_planes(slices: Sequence[Slice]) -> list[bytes]:
     Raises
     ------
     FormatError
-        As `read_plane`.
+        As in `read_plane`.
     """
     n_planes = Counter(image.file for image in slices)
     return [_read_sample(image, is_alone=n_planes[image.file] == 1) for image in slices]

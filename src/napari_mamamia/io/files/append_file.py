@@ -404,7 +404,7 @@ class CheckedLines(AppendFile):
         Raises
         ------
         TypeError, ValueError
-            If `entry` cannot be JSON, for example because it contains nan or infinity.
+            If `entry` cannot be JSON, for example because it contains NaN or infinity.
         SaveError
             If the system cannot write, for example on a full disk. Earlier lines remain.
         """
@@ -632,7 +632,7 @@ def canonical(value: object) -> bytes:
     Raises
     ------
     TypeError, ValueError
-        If the value cannot be JSON, for example because it contains nan or infinity.
+        If the value cannot be JSON, for example because it contains NaN or infinity.
     """
     text = json.dumps(
         value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")

@@ -107,7 +107,7 @@ class RecordCodec(Generic[R]):
         Layouts of this dataclass and of nested dataclasses, if their types do not define the
         written form.
     not_finite
-        How nan and infinity are written and read.
+        How NaN and infinity are written and read.
     passes_unknown
         Whether unknown keys, such as those of later versions, are ignored.
     kind

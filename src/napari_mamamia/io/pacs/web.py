@@ -136,7 +136,7 @@ def fetch_study(
     MissingExtraError
         If dicomweb-client is not installed.
     SaveError
-        If the system cannot write the files.
+        If the files cannot be written.
     """
     line = _open_line(url, limits)
     sweep_below(folder)

@@ -254,9 +254,9 @@ def write_workbook(
     Raises
     ------
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     with saving(path, overwrite=overwrite) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as book:
@@ -508,7 +508,7 @@ def read_sheets(path: Path, text: str) -> Iterator[Sheet]:
     Raises
     ------
     FormatError
-        If the file cannot be read or has another suffix.
+        If the file cannot be read or has a different suffix.
     """
     if not path.exists():
         raise FormatError(f"expected a table at {path}, but found nothing: check the file name")
@@ -531,12 +531,12 @@ def write_sheet(
     Raises
     ------
     FormatError
-        If `path` has another suffix, or a string contains a control character, which is invalid in
-        .xlsx.
+        If `path` has a different suffix, or a string contains a control character, which is invalid
+        in .xlsx.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     suffix = path.suffix.lower()
     if suffix not in {".csv", ".xlsx"}:

@@ -264,7 +264,7 @@ def save_volume(
     Raises
     ------
     SaveConflictError
-        If `target` exists and `overwrite` is off.
+        If `target` exists and `overwrite` is False.
     SaveError
         If writing fails, or the file differs when it is read back. The message names the
         difference.

@@ -217,7 +217,7 @@ class EventWriter:
     CaseError
         If `reader` cannot name a folder.
     SaveConflictError, SaveError
-        As `AppendFile`.
+        As in `AppendFile`.
 
     Examples
     --------

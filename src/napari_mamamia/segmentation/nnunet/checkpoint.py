@@ -49,7 +49,7 @@ DAMAGE: Final = (
     RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, TypeError,
     AssertionError, ArithmeticError, struct.error,
 )  # fmt: skip
-"""Exceptions that torch's restricted reader raises for damaged or foreign files."""
+"""Exceptions that torch's restricted reader raises for damaged files and files of other types."""
 
 SAFE_SUFFIX: Final = ".safetensors"
 
