@@ -35,7 +35,7 @@ _BOUNDARY: Final = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class PacsStudy:
-    """One study in the list of a PACS; `date` is ``YYYYMMDD``, or "" if unknown."""
+    """A study listed by a PACS; `date` is ``YYYYMMDD``, or "" if unknown."""
 
     study_uid: str
     date: str

@@ -194,7 +194,7 @@ def _parse_range(reference: str) -> MergedRange:
 
 
 NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""Characters that XML cannot contain."""
+"""Pattern of characters that XML cannot contain."""
 _LIKE_AN_ESCAPE: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 """Pattern of strings that spreadsheet programs would read as an escaped character.
 
@@ -474,7 +474,7 @@ _SHOWN_AS: Final = re.compile(r'(?P<before>("[^"0#]*"|\\[A-Za-z_-])*)(?P<zeros>0
 """Number formats that display zeros or letters before a whole number: 0000, "DUKE_"000."""
 TEXT_TABLES: Final = (".csv", ".tsv", ".tab", ".txt")
 TABLES: Final = (*TEXT_TABLES, ".xlsx", ".xlsm", ".ods")
-"""File suffixes that `read_sheets` supports."""
+"""File suffixes supported by `read_sheets`."""
 _DAMAGED: Final = (zipfile.BadZipFile, OSError, EOFError, KeyError, ValueError, TypeError,
                    AttributeError, IndexError, SyntaxError, RuntimeError)  # fmt: skip
 

@@ -182,7 +182,7 @@ class LabelPlanes:
         """Range of indices in a flattened plane that may have non-zero values."""
 
     def __iter__(self) -> Iterator[NDArray[Any] | None]:
-        """Yield the planes one after another in the same memory."""
+        """Yield the planes; each overwrites the memory of the previous one."""
         (first, top, left), (stop, bottom, right) = self._box.start, self._box.stop
         plane: NDArray[Any] = np.zeros(self.shape[1:], self.dtype)
         for z in range(self.shape[0]):

@@ -122,7 +122,7 @@ def unsafe_globals(path: Path) -> tuple[str, ...]:
 
 
 def require_plain_zip(path: Path) -> None:
-    """Raise `ModelError` if a checkpoint would unpack to much more than its size."""
+    """Raise `ModelError` if a checkpoint would unpack to many times its size."""
     if is_zip(path):
         with suppress(zipfile.BadZipFile), open_zip(path) as archive:
             require_stored(archive, path)
