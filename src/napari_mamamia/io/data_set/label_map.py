@@ -1,4 +1,4 @@
-"""Read a file of label rules: ``{"rules": [{"source": 1, "target": 1, "name": "tumour"}]}``."""
+"""Read a JSON file with rules that map mask values to labels."""
 
 from pathlib import Path
 from typing import Any, Final

@@ -80,7 +80,7 @@ class KineticCase(WindowPart):
         return self._rules.get(self._session.case_key, self._clock)
 
     def set_timing(self, timing: Timing, text: str) -> str:
-        """Set a clock, an injection time or two phases; return the reason if rejected, else "".
+        """Set a clock, an injection time or two phases; return the reason if rejected, or "".
 
         A named clock applies to the session; an injection time or two phases apply to this case
         only.

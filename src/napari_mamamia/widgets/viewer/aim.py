@@ -26,7 +26,7 @@ _MOVED: Final = tr(
 
 
 class Aim(WindowPart):
-    """Component that checks a view on request; `changed` reports a possibly new result."""
+    """A component that checks a view on request; `changed` reports a possibly different result."""
 
     changed = Signal()
 

@@ -1,4 +1,4 @@
-"""Drawings above the masks on the Refine page: preview, outline, changes and start.
+"""Drawings above the masks on the Refine page: preview, outline, changes and initial mask.
 
 All drawings share one layer and one buffer. A new drawing replaces the previous drawing, and only
 the differences are redrawn.

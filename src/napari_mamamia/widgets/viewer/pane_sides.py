@@ -25,7 +25,7 @@ FILLED: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The screen side that shows the patient's right: the left side in radiological convention."""
+    """The side of the screen with the patient's right: left in the radiological convention."""
 
     neurological: bool = False
 

@@ -24,7 +24,7 @@ from napari_mamamia.widgets.viewer.pane import Pane, PaneKind
 _GAP: Final = 14
 _WIDTH: Final = 1
 _COLOUR: Final = "rgba(240, 228, 66, 190)"
-"""Slightly transparent yellow from the palette in `colours`, which no mask uses."""
+"""Slightly transparent yellow from the palette in `colours`; no mask uses it."""
 
 
 def canvas_place(
@@ -154,7 +154,7 @@ The value was chosen by eye.
 
 
 class PaneWindow:
-    """Layout of panes' `QtViewer` widgets, which are placed next to the main view or removed."""
+    """A layout of panes' `QtViewer` widgets, which are placed next to the main view or removed."""
 
     def __init__(self, viewer: Any) -> None:
         self._viewer = viewer
