@@ -386,7 +386,9 @@ def _tabulate(
     has_truth = _has_truth(name, teams).any(axis=0)
     if not has_truth.any():
         return None
-    kept = tuple(case_id for case_id, is_kept in zip(cases, has_truth, strict=True) if is_kept)
+    kept = tuple(
+        case_id for case_id, is_kept in zip(cases, has_truth.tolist(), strict=True) if is_kept
+    )
     return RankingTable(tuple(teams), kept, np.array(columns).T[has_truth], rule.sign > 0,
                         metric=name, given=np.array(given).T[has_truth])  # fmt: skip
 

@@ -524,7 +524,13 @@ def _number_responses(result: ResponseResult) -> tuple[PublicNumber, ...]:
 
 
 def _make_number(name: str, value: float, low: float, high: float, sd: float = nan) -> PublicNumber:
-    return PublicNumber(name, *(find_number(float(number)) for number in (value, low, high, sd)))
+    return PublicNumber(
+        name,
+        find_number(float(value)),
+        find_number(float(low)),
+        find_number(float(high)),
+        find_number(float(sd)),
+    )
 
 
 def _draw_masks(
