@@ -11,7 +11,7 @@ from napari_mamamia.io.tables.tables import write_json
 
 BOARD_FILE: Final = "leaderboard.json"
 SEVERAL: Final = 3
-"""Number of nearly identical masks from which on a warning is shown (our choice)."""
+"""Number of almost perfect masks of a team at which a warning is shown (our choice)."""
 _LARGEST_PAGE: Final = 1 << 28
 _REMEDY: Final = "make the leaderboard again with `mamamia challenge rank`"
 

@@ -166,7 +166,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
     SaveConflictError
         If `folder` already holds a challenge.
     SaveError
-        If the system refuses to write.
+        If the system does not allow writing.
     """
     sweep_below(folder)
     if (folder / CHALLENGE_FILE).exists():
