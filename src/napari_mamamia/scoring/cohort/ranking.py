@@ -138,7 +138,7 @@ class Adaptive:
             )
 
     def weight(self, model: ModelScore, weight: float) -> float:
-        """Return the fairness weight for this model; nan if its performance is nan."""
+        """Return the fairness weight for this model, or nan if its performance is nan."""
         share = (model.performance - self.start) / (self.full - self.start)
         return weight * float(np.clip(share, 0, 1))
 
