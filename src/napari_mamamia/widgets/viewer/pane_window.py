@@ -337,7 +337,7 @@ class PaneWindow:
             self._leave.start([self._close_one] * len(self._gone))
 
     def settle(self) -> None:
-        """Also draw the cross-hair of the main view."""
+        """Draw the cross-hair of the main view as well."""
         canvas = adapter.canvas_widget(self._viewer)
         if canvas is not None and None not in self._crosses:
             self._crosses[None] = CrossHair(self._viewer, canvas)
