@@ -52,7 +52,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "view",
             "napari_mamamia.cli.viewing:view",
-            "Open the window on exams, a data set or a review study, or on its start page.",
+            "Open exams, a data set or a review study in the window, or open its start page.",
         ),
         Command(
             "desktop",
@@ -62,14 +62,15 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "check-computer",
             "napari_mamamia.cli.checking:check_computer",
-            "Check this computer: hardware, extras, isolation, models on cases with known results.",
+            "Check this computer: hardware, optional packages, isolation, and models with "
+            "known output.",
         ),
     ),
     "Cases": (
         Command(
             "import",
             "napari_mamamia.cli.importing:import_",
-            "Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row.",
+            "Convert DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, clinical row.",
         ),
         Command(
             "pacs", "napari_mamamia.cli.pacs:app", "Query and retrieve from a PACS over DICOMweb."
@@ -77,36 +78,36 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "cases",
             "napari_mamamia.cli.viewing:cases",
-            "List the cases of a data set with their masks and problems.",
+            "List the cases of a data set, with their masks and problems.",
         ),
         Command(
             "layouts",
             "napari_mamamia.cli.viewing:layouts",
-            "List the known data-set layouts, or propose one for a folder.",
+            "List the known data-set layouts, or suggest one for a folder.",
         ),
         Command(
             "clinical",
             "napari_mamamia.cli.clinical:clinical",
-            "Show how the columns of a clinical table are read, and propose columns for other "
-            "fields.",
+            "Show how the columns of a clinical table are read, and suggest columns for "
+            "other fields.",
         ),
         Command(
             "register",
             "napari_mamamia.cli.case.registering:register",
-            "Register phases and write a new data set OUT and OUT/registration.csv; masks stay "
-            "valid.",
+            "Register phases, and write a new data set OUT with OUT/registration.csv; masks "
+            "stay valid.",
         ),
         Command(
             "straighten",
             "napari_mamamia.cli.case.straightening:straighten",
-            "Resample cases with sheared axes to orthogonal grids, and write a new data set OUT.",
+            "Resample cases with sheared axes to orthogonal grids, in a new data set OUT.",
         ),
     ),
     "Masks and measurements": (
         Command(
             "predict",
             "napari_mamamia.cli.predicting:predict",
-            "Segment the tumour, and write OUT/ID.nii.gz and OUT/ID.json for each case.",
+            "Segment the tumour in each case, and write OUT/ID.nii.gz and OUT/ID.json.",
         ),
         Command(
             "models",
@@ -116,13 +117,12 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "kinetics",
             "napari_mamamia.cli.case.kinetics:kinetics",
-            "Measure contrast curves, curve types, FTV and sizes: writes OUT/kinetics.csv (.xlsx).",
+            "Measure contrast curves, curve types, FTV and sizes: OUT/kinetics.csv (.xlsx).",
         ),
         Command(
             "report",
             "napari_mamamia.cli.case.report:report",
-            "Write a research report for each case: OUT/ID.html, PDF, DICOM SR and "
-            "OUT/measures.csv.",
+            "Write a research report per case: OUT/ID.html, PDF, DICOM SR and OUT/measures.csv.",
         ),
         Command(
             "findings",
@@ -132,7 +132,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "replay",
             "napari_mamamia.cli.replay:replay",
-            "Reproduce a mask from its journal, bit for bit; with images, also repeat each stroke.",
+            "Reproduce a mask bit for bit from its journal; with images, also replay each stroke.",
         ),
         Command(
             "export",
@@ -143,15 +143,14 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "verify",
             "napari_mamamia.cli.exporting:verify",
-            "Check a bundle for missing, changed and extra files; check each mask's grid and "
-            "labels.",
+            "Check a bundle for missing, changed and extra files, and each mask's grid and labels.",
         ),
     ),
     "Scores": (
         Command(
             "score",
             "napari_mamamia.cli.scoring:score",
-            "Compare folders of masks: OUT/case_scores.csv (.xlsx, .parquet), OUT/summary.json.",
+            "Score predicted masks against reference masks: OUT/case_scores.csv, OUT/summary.json.",
         ),
         Command(
             "score-table",
@@ -161,7 +160,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "score-pcr",
             "napari_mamamia.cli.scoring:score_pcr",
-            "Score predicted response (pCR) against the clinical table, and write "
+            "Score predicted responses (pCR) against the clinical table, and write "
             "OUT/summary.json.",
         ),
     ),

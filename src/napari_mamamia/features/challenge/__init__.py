@@ -16,7 +16,7 @@ FEATURE: Final = Feature(
         Command(
             "rank",
             "napari_mamamia.features.challenge.cli.ranking:rank",
-            "Rank algorithms by every method, with certainty: OUT/rank.json, OUT/ranks.csv.",
+            "Rank algorithms by every method, with uncertainty: OUT/rank.json, OUT/ranks.csv.",
             "Scores",
         ),
         Command(

@@ -46,7 +46,7 @@ FEATURE: Final = Feature(
         Command(
             "prompt",
             f"{_HERE}.cli:prompt",
-            "Mark a lesion by points, boxes, scribbles and outlines with a prompt model.",
+            "Mark a lesion with a prompt model, using points, boxes, scribbles and outlines.",
             "Masks and measurements",
         ),
     ),
