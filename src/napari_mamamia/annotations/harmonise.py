@@ -37,7 +37,7 @@ def harmonised(grid: Grid, profile: OrientationProfile) -> Reorientation:
 
 
 def map_labels(values: NDArray[Any], rules: Sequence[LabelRule]) -> NDArray[np.uint8]:
-    """Return an array with each value replaced by its rule's target; 0 stays 0.
+    """Return an array with each value replaced by its rule's target; 0 is unchanged.
 
     Raises
     ------

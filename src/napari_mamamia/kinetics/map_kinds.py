@@ -28,7 +28,7 @@ from napari_mamamia.kinetics.ultrafast import (
 
 
 class MapKind(StrEnum):
-    """The maps that can be overlaid on the image, with their names in the window."""
+    """The maps that can be overlaid on an image; the values are their names in the window."""
 
     PE = "PE, early phase"
     SER = "SER"

@@ -265,7 +265,7 @@ def prepare_ftv(
 def functional_tumour_volume(
     images: FtvImages, voxel_volume_mm3: float, settings: FtvSettings | None = None
 ) -> FunctionalTumourVolume:
-    """Return the FTV of a region: the volume of bright voxels that enhance in clusters.
+    """Return the FTV of a region: the volume of bright, enhancing voxels in clusters.
 
     A voxel counts if S0 >= `background` x P95(S0 over the region), rounded to a whole number, PE >=
     `enhancement`, SER >= `ser`, and at least `neighbours` of its 26 neighbours in the whole volume

@@ -134,7 +134,7 @@ def surface_distances(
 def contour_pair(
     reference: NDArray[Any], prediction: NDArray[Any], rule: ContourRule
 ) -> ContourPair:
-    """Return the contours of two masks (bool) or label arrays on their joint crop.
+    """Return the contours of two masks or label arrays, cropped to a common block.
 
     Both arrays have the same shape (z, y, x). If foreground touches an edge of the block, that edge
     is an edge of the image (`joint_crop` cuts such a block).

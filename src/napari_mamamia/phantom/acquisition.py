@@ -163,7 +163,7 @@ class FatSuppression:
 
 
 def suppress_fat(spec: PhantomSpec, body: Body) -> FatSuppression:
-    """Return the fat suppression of `spec`.
+    """Return the residual fat signal for the fat suppression in `spec`.
 
     Suppression fails in the lower outer part of one or both breasts.
 

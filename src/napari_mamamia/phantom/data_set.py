@@ -166,7 +166,7 @@ _ECHO_MS: Final = 1.8
 
 
 class PhantomMix(StrEnum):
-    """The kinds of cases in a data set: a realistic mix, or sagittal exams of one breast."""
+    """Which cases a data set contains: a realistic mix, or sagittal exams of one breast."""
 
     MIXED = "mixed"
     ONE_BREAST = "one-breast"
@@ -184,7 +184,7 @@ def write_data_set(
     shape: tuple[int, int, int] | None = None,
     mix: PhantomMix = PhantomMix.MIXED,
 ) -> Path:
-    """Write `n_cases` phantoms and return `root`.
+    """Write a data set of `n_cases` phantoms, and return `root`.
 
     The folder contains ``images``, ``segmentations/expert`` (the truth),
     ``segmentations/automatic`` (a degraded truth, for three cases in four), ``patient_info_files``,

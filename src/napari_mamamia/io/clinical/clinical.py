@@ -135,9 +135,9 @@ def write_clinical(
         If `path` has a different suffix, or a cell contains a character that is invalid in
         spreadsheets.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     others = list(dict.fromkeys(name for record in cohort.records for name in record.other))
     cell_rows = [_list_cells(record) for record in cohort.records]

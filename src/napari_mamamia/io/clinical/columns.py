@@ -119,9 +119,9 @@ def write_columns(choice: ColumnChoice, path: Path, *, overwrite: bool = False) 
     Raises
     ------
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system refuses to write.
+        If the file cannot be written.
     """
     write_json(dict(choice.names), path, overwrite=overwrite)
 

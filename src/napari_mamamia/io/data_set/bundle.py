@@ -152,7 +152,7 @@ def write_manifest(manifest: Manifest, root: Path) -> None:
     Raises
     ------
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     content = {**_CODEC.plain(manifest), "manifest_version": FORMAT_VERSION}
     write_json(content, root / MANIFEST_NAME, overwrite=True)

@@ -239,9 +239,9 @@ def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: boo
     Raises
     ------
     SaveConflictError
-        If `target` exists and `overwrite` is off.
+        If `target` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     with saving(target, overwrite=overwrite) as temporary:
         with zipfile.ZipFile(temporary, "w") as out:

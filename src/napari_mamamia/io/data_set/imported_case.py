@@ -73,9 +73,9 @@ def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterato
     Raises
     ------
     SaveConflictError
-        If the case exists and `overwrite` is off.
+        If the case exists and `overwrite` is False.
     SaveError
-        If the system cannot write the files.
+        If the files cannot be written.
     """
     target = existing_case(data_set, case_id) or case_folder(data_set, case_id)
     if target.exists() and not overwrite:
@@ -121,7 +121,7 @@ def write_info(
     SaveConflictError
         If a file that was not written by an import exists, and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     path = data_set / _INFOS / f"{case_id}.json"
     if not overwrite and path.exists() and not _is_of_an_import(path):
@@ -163,7 +163,7 @@ def add_clinical_row(data_set: Path, record: CaseRecord, columns: ColumnChoice =
     FormatError
         If the table cannot be read, or has rows that would be lost by writing it again.
     SaveError
-        If the system cannot write the table.
+        If the table cannot be written.
     """
     with wait_for_turn(data_set / _TABLE) as turn:
         message = _with_row(data_set, record, columns)

@@ -84,7 +84,7 @@ def read_block(
     Raises
     ------
     NotFiniteError
-        If a floating-point mask contains NaN or infinity and `zero_nonfinite` is off.
+        If a floating-point mask contains NaN or infinity and `zero_nonfinite` is False.
     """
     nz, ny, nx = header.grid.shape
     plane_bytes = ny * nx * header.stored.itemsize
@@ -192,7 +192,7 @@ def read_header(path: Path) -> VolumeHeader:
     Raises
     ------
     FormatError
-        If the file is missing, is damaged, has another format, or is not a 3-D or 4-D volume.
+        If the file is missing, is damaged, has a different format, or is not a 3-D or 4-D volume.
     """
     with _open_volume(path) as (header, _):
         return header
@@ -205,7 +205,7 @@ def read_phase_header(source: PhaseSource) -> VolumeHeader:
     Raises
     ------
     FormatError
-        As `read_header`, and if the file has no volume with the phase's index.
+        As in `read_header`, and if the file has no volume with the phase's index.
     MissingExtraError
         If the phase is DICOM and pydicom is not installed.
     """
@@ -308,7 +308,7 @@ def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     Raises
     ------
     FormatError
-        As `read_header`, and if the voxels are damaged.
+        As in `read_header`, and if the voxels are damaged.
     """
     header = read_header(path)
     out: NDArray[Any] = np.empty((header.n_volumes, *header.grid.shape), header.dtype)
@@ -341,7 +341,7 @@ def read_labels(
     Raises
     ------
     FormatError
-        As `read_volume`, and if the file has several volumes, NaN or infinity, or no segment of
+        As in `read_volume`, and if the file has several volumes, NaN or infinity, or no segment of
         this name.
     MissingExtraError
         If the file is a DICOM SEG and highdicom is not installed.
@@ -387,9 +387,9 @@ def write_mask(mask: Mask, path: Path, *, overwrite: bool = False) -> None:
     Raises
     ------
     FormatError
-        If `path` has another suffix.
+        If `path` has a different suffix.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
         If writing fails, or the file differs when it is read back. An existing file is unchanged.
     """

@@ -21,9 +21,9 @@ from napari_mamamia.io.dicom.slices import (
 )
 
 RECONSTRUCTION_S: Final = 20.0
-"""Gap of ContentTime in s below which it reflects reconstruction, not the scan (our choice).
+"""Gap between ContentTimes in s below which they show the reconstruction, not the scan.
 
-Scans with shorter gaps are timed by other clocks.
+Scans with shorter gaps are timed by other clocks. The value is our choice.
 """
 _LATE_S: Final = 60.0
 """Tolerance in s for the difference between two clocks of one scanner (our choice).
@@ -90,7 +90,7 @@ def list_refused_times(slices: Sequence[Slice], clock: str = "") -> tuple[str, .
 
 
 def add_refused_times(message: str, slices: Sequence[Slice]) -> str:
-    """Return a message extended by the invalid times that may have caused the problem."""
+    """Return a message with the invalid times that may have caused the problem added."""
     refused = "; ".join(list_refused_times(slices))
     return f"{message}. Ignored: {refused}; correct it in the files" if refused else message
 
@@ -375,10 +375,10 @@ def _judge_clocks(
 def judge(clock: Clock, slices: Sequence[Slice], n_times: int) -> Verdict:
     """Return the verdict on one clock.
 
-    A clock works under three conditions. All planes have a value. The values at one slice position
-    differ. The stacks made of the first, second, ... planes of all positions follow one another
-    without overlap. Alternatively, an instance number may count all times of one position before
-    those of the next position.
+    A clock works if three conditions are met. All planes have a value. The values at one slice
+    position differ. The stacks made of the first, second, ... planes of all positions follow one
+    another without overlap. Alternatively, an instance number may count all times of one position
+    before those of the next position.
 
     Parameters
     ----------

@@ -138,7 +138,7 @@ _MOST_ROWS: Final = 65535
 """Largest value of Rows and Columns, which are 16-bit. Source: DICOM PS3.3, C.7.6.3."""
 _MOST_RATIO: Final = 1000
 _FREE_BYTES: Final = 1 << 24
-"""Number of uncompressed bytes that are always allowed (our choice).
+"""Size in bytes up to which uncompressed data are always allowed (our choice).
 
 The limit on the compression ratio follows. MR images compress 2 to 5 times, blank images several
 hundred times.

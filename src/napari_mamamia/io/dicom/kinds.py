@@ -71,7 +71,7 @@ _GE_LARGE_B: Final = 1e9
 """GE adds multiples of this number to the b value. Source: dcm2niix, GE/README.md."""
 _LONG_ECHO_MS: Final = 40.0
 _LONG_REPETITION_MS: Final = 1000.0
-"""Repetition time in ms above that of any T1-weighted gradient echo (our choice)."""
+"""Repetition time in ms that no T1-weighted gradient echo exceeds (our choice)."""
 _CONTRASTS: Final = {
     Role.WATER: "water", Role.FAT: "fat", Role.IN_PHASE: "in phase", Role.OPPOSED: "out of phase",
 }  # fmt: skip

@@ -36,7 +36,7 @@ with warnings.catch_warnings(), without_package("requests"):
 
 _READER: Final[Any] = csareader
 _MR_NUMBER: Final = PrivateElement(0x0019, "siemens mr header", 0x0A, "US")
-"""NumberOfImagesInMosaic, (0019,xx0A) of Siemens' block.
+"""Siemens' private element NumberOfImagesInMosaic, (0019,xx0A).
 
 It has the same value as in the CSA header. Source: Siemens DICOM conformance statement, MAGNETOM,
 private attributes.

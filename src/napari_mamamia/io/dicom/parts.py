@@ -24,7 +24,7 @@ Image: TypeAlias = tuple[Slice, ...] | OtherImage | BadImage
 """The content of one DICOM file."""
 
 _SAGITTAL: Final = 0.9
-"""Cosine between slice normal and left-right axis above which a stack is sagittal."""
+"""Cosine between slice normal and left-right axis above which a stack counts as sagittal."""
 _BETWEEN_BREASTS: Final = 3.0
 """Smallest ratio between the gap between the breasts and the usual gap between slices."""
 _MOST_TURNS: Final = 8
@@ -77,17 +77,17 @@ class Part:
 
     @property
     def header(self) -> Header:
-        """The header of the first image."""
+        """Header of the first image."""
         return self.slices[0].header
 
     @property
     def sequence(self) -> SequenceKey:
-        """The sequence of the images."""
+        """Parameters of the images' pulse sequence."""
         return self.slices[0].sequence
 
     @property
     def kind(self) -> Kind:
-        """The kind of the images according to their headers."""
+        """Kind of the images according to their headers."""
         return self.slices[0].kind
 
     @property

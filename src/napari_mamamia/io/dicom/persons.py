@@ -1,6 +1,6 @@
 """Find elements in DICOM and other files that identify the patient.
 
-By default, dcm2niix writes the name, number and dates into the JSON file beside an image. Other
+By default, dcm2niix writes the name, number and dates into the JSON file next to an image. Other
 converters write the name into `descrip` or into an extension of the NIfTI header.
 """
 

@@ -22,10 +22,10 @@ _AHEAD: Final = 32
 """Number of planes read ahead of the current plane."""
 _IMPLICIT: Final = "1.2.840.10008.1.2"
 _MOST_GRAPHIC: Final = 0.25
-"""Largest ratio of edge steps with and without the high bits of an image (our choice).
+"""Ratio of value steps without and with the high bits up to which the bits are an overlay.
 
-Letters in the high bits cause the edges. The ratio is 0.01 on phantoms, and 1 or more for a vessel
-that is cut off at 4096.
+The steps are summed where the high bits change, which letters in an overlay do. Our choice: the
+ratio is 0.01 on phantoms, and 1 or more for a vessel that is cut off at 4096.
 """
 _SAMPLED_ROWS: Final = 8
 _SAMPLED_BYTES: Final = 4096
@@ -126,7 +126,7 @@ def sample_planes(slices: Sequence[Slice]) -> list[bytes]:
     Raises
     ------
     FormatError
-        As `read_plane`.
+        As in `read_plane`.
     """
     n_planes = Counter(image.file for image in slices)
     return [_read_sample(image, is_alone=n_planes[image.file] == 1) for image in slices]
@@ -244,8 +244,8 @@ def _drop_unused_bits(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
 def _goes_on(words: NDArray[Any], values: NDArray[Any]) -> bool:
     """Return whether the bits removed from `words` may belong to the image.
 
-    At voxels where these bits change, the step between neighbours in an image is smaller with the
-    bits, or not much larger. The letters of an overlay add a step to the image.
+    Where these bits change, the steps between neighbouring values of an image are smaller with the
+    bits, or not much larger. The letters of an overlay make the steps much larger.
     """
     whole, used_values = words.astype(np.int64), values.astype(np.int64)
     with_them = without = 0

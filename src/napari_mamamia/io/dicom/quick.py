@@ -132,7 +132,7 @@ class _UnusualError(Exception):
 
 
 class _Window:
-    """Bytes of a file around the current position."""
+    """Buffered bytes of a file around the current position."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

@@ -39,7 +39,7 @@ class Role(StrEnum):
 
     @property
     def words(self) -> str:
-        """The role as a phrase that completes "left out:"."""
+        """The role as a phrase to follow "left out:" in a message."""
         return _WORDS[self]
 
 

@@ -204,5 +204,5 @@ def with_sum(clocks: dict[str, float]) -> dict[str, float]:
 
 
 def to_seconds(milliseconds: float | None) -> float | None:
-    """Return milliseconds as seconds."""
+    """Convert milliseconds to seconds."""
     return None if milliseconds is None else milliseconds / 1000.0

@@ -79,7 +79,7 @@ def nearest_axes(axes: NDArray[Any], normal: NDArray[Any] | None = None) -> NDAr
 def fit_rounded_gap(
     positions: NDArray[Any], normal: NDArray[Any], steps: Sequence[float], *, may_be_coarse: bool
 ) -> float | None:
-    """Return the gap in mm between slices that are evenly spaced except for rounding.
+    """Return the gap in mm between slices whose positions are evenly spaced except for rounding.
 
     Slices k and l are ``l - k`` gaps apart along `normal`, within one rounding step of each
     coordinate, so errors do not accumulate. The result is the middle of the possible gaps, or None

@@ -37,7 +37,7 @@ def unpack(archive: Path, folder: Path) -> None:
         If a name points outside the folder, a member is a link or is encrypted, the contents
         are far larger than the archive (a zip bomb), or the archive is damaged.
     SaveError
-        If the system cannot write the files.
+        If the files cannot be written.
     """
     with open_zip(archive) as opened:
         members = [info for info in opened.infolist() if not info.is_dir()]

@@ -25,7 +25,7 @@ _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
 """Largest distance in mm between two series of one scan, caused by table movement."""
 _TELLING_TWINS: Final = (Clock.TEMPORAL_POSITION, Clock.CONTENT_TIME)
-"""Clocks that may distinguish two phases with the same AcquisitionTime."""
+"""Clocks that can distinguish two phases with the same AcquisitionTime."""
 _OTHER_CLOCKS: Final = (
     Clock.TEMPORAL_POSITION, Clock.CONTENT_TIME, Clock.SERIES, Clock.ACQUISITION_NUMBER,
     Clock.INSTANCE_NUMBER,

@@ -37,7 +37,7 @@ and 0.9 on phantoms. Phases with and without fat saturation correlate below 0.3.
 _LEAST_GAP_S: Final = 1.0
 """Smallest gap in s between breast volumes; cardiac frames are closer together."""
 _FEWEST_PHASES: Final = 3
-"""Smallest number of phases for the check.
+"""Smallest number of phases for which missing images are reported.
 
 A gap between two phases may be due to the scanner's numbering.
 """

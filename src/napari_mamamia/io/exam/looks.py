@@ -454,6 +454,6 @@ def _find_inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:
 
 
 def read_quantity(piece: Slice) -> NDArray[np.float32]:
-    """Return the values of a plane in the unit of its scaling."""
+    """Return the values of a plane after applying its scaling."""
     plane = read_plane(piece).astype(np.float32)
     return plane * np.float32(piece.scaling.slope) + np.float32(piece.scaling.intercept)

@@ -1,4 +1,4 @@
-"""Selectors such as `series=5,role=water`, which choose parts of a study."""
+"""Selectors, such as `series=5,role=water`, which choose parts of a study."""
 
 import re
 from collections.abc import Iterable, Sequence

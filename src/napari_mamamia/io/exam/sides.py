@@ -78,9 +78,9 @@ def find_joined(
     Raises
     ------
     FormatError
-        As `find_exam`.
+        As in `find_exam`.
     CaseError
-        As `find_exam`, and if the two sides differ in orientation, spacing, size, sequence, or
+        As in `find_exam`, and if the two sides differ in orientation, spacing, size, sequence, or
         number or times of phases, or do not lie on one grid.
     """
     sides = SIDES if _has_both(images, selection) else ("",)

@@ -161,7 +161,7 @@ class AppendFile:
         return tail[tail.rfind(b"\n", 0, -1) + 1 :]
 
     def count_lines(self) -> int:
-        """Read the whole file, and return the number of lines."""
+        """Read the whole file and return its number of lines."""
         starts = range(0, self._size, _BLOCK)
         return sum(_read_at(self._handle, _BLOCK, start).count(b"\n") for start in starts)
 
@@ -404,7 +404,7 @@ class CheckedLines(AppendFile):
         Raises
         ------
         TypeError, ValueError
-            If `entry` cannot be JSON, for example because it contains nan or infinity.
+            If `entry` cannot be JSON, for example because it contains NaN or infinity.
         SaveError
             If the system cannot write, for example on a full disk. Earlier lines remain.
         """
@@ -482,7 +482,7 @@ NO_CHAIN: Final = "it has no chain hash: an earlier version wrote it"
 
 @dataclass(frozen=True, slots=True)
 class ChainedLine:
-    """One line of a chained file.
+    """One line of a file with a hash chain.
 
     Parameters
     ----------
@@ -551,7 +551,7 @@ class ChainedLines(AppendFile):
             self.count = self.count_lines() if parts is None else parts[2] + 1
 
     def add(self, text: bytes) -> None:
-        """Append one line whose entry is the JSON value `text`, in UTF-8 without a line end.
+        """Append one line with the JSON value `text`, in UTF-8 without a line end, as its entry.
 
         The value is not parsed, so megabytes of base64 take little time (see `canonical`). The
         errors are those of `AppendFile.append`.
@@ -632,7 +632,7 @@ def canonical(value: object) -> bytes:
     Raises
     ------
     TypeError, ValueError
-        If the value cannot be JSON, for example because it contains nan or infinity.
+        If the value cannot be JSON, for example because it contains NaN or infinity.
     """
     text = json.dumps(
         value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")

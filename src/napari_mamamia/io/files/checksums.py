@@ -13,7 +13,7 @@ _BLOCK_BYTES: Final = 1 << 20
 
 
 def hash_text(text: str) -> str:
-    """Return the SHA-256 of a string in UTF-8."""
+    """Return the SHA-256 of a string, encoded as UTF-8."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -27,7 +27,7 @@ def read_json(path: Path, most_bytes: int = MOST_BYTES) -> Any:
     OSError
         If the file cannot be read.
     ValueError
-        As `parsed_json`, and if the file is larger than `most_bytes`.
+        As in `parsed_json`, and if the file is larger than `most_bytes`.
     """
     with open_plain(path) as stream:
         data = stream.read(most_bytes + 1)

@@ -34,7 +34,7 @@ _LEASE_S: Final = 7 * 24 * 3600.0
 The limit is needed because the processes of another computer are unknown.
 """
 _DEPTH: Final = 4
-"""Depth of the deepest output folder below its root, plus one.
+"""Number of folder levels to search, one more than any output folder has.
 
 The deepest folder is ``nnunet/DatasetNNN/imagesTr`` of an export.
 """
@@ -129,7 +129,7 @@ def can_write_in(folder: Path) -> bool:
 
 
 def temporary_places() -> tuple[Path, ...]:
-    """Return the folders for temporary files of this account, in memory first if possible."""
+    """Return the folders for temporary files of this account, starting with one in memory."""
     temporary = Path(tempfile.gettempdir())
     usable = _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK)
     return (_IN_MEMORY, temporary) if usable else (temporary,)

@@ -29,9 +29,9 @@ class NotFinite(Enum):
     """How NaN and infinity, which JSON lacks, are represented."""
 
     TEXT = "text"
-    """``"nan"``, ``"inf"``, ``"-inf"``."""
+    """The strings ``"nan"``, ``"inf"`` and ``"-inf"``."""
     OBJECT = "object"
-    """``{"float": "inf"}``, for a field that may also be a string."""
+    """An object such as ``{"float": "inf"}``, for a field that may also be a string."""
     AS_IT_IS = "as it is"
     """Unchanged; the code that writes the values decides."""
 
@@ -107,7 +107,7 @@ class RecordCodec(Generic[R]):
         Layouts of this dataclass and of nested dataclasses, if their types do not define the
         written form.
     not_finite
-        How nan and infinity are written and read.
+        How NaN and infinity are written and read.
     passes_unknown
         Whether unknown keys, such as those of later versions, are ignored.
     kind

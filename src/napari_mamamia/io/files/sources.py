@@ -24,7 +24,7 @@ class Reading(Generic[R]):
     result: R | None = None
 
     def get(self) -> R:
-        """Return the result."""
+        """Return the result; the function is called once."""
         if self.result is None:
             self.result = self.read()
         return self.result

@@ -111,7 +111,7 @@ def read_reference(path: Path, files: CaseFiles) -> LabelMap:
     Raises
     ------
     FormatError
-        As `read_tumour`.
+        As in `read_tumour`.
     """
     if files.reference_label is None:
         return read_tumour(path)

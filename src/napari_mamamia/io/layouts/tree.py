@@ -34,7 +34,7 @@ class Tree:
 
     @cached_property
     def files_set(self) -> frozenset[str]:
-        """The files as a set, for membership tests."""
+        """The file paths as a set, for membership tests."""
         return frozenset(self.files)
 
     @cached_property
@@ -44,7 +44,7 @@ class Tree:
 
     @cached_property
     def folders(self) -> Mapping[str, tuple[str, ...]]:
-        """The file names in each folder that directly contains files."""
+        """The names of the files directly inside each folder."""
         names: dict[str, list[str]] = {}
         for path in self.files:
             folder, _, name = path.rpartition("/")
@@ -123,7 +123,7 @@ class _Walk:
     seen: set[tuple[int, int]] = field(default_factory=set)
 
     def list_folder(self, prefix: str) -> list[str]:
-        """Add the files of a folder, and return its folders."""
+        """Add the files of a folder to the list, and return its subfolders."""
         folder = self.root / prefix
         try:
             with os.scandir(folder) as listing:

@@ -35,7 +35,7 @@ _BOUNDARY: Final = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class PacsStudy:
-    """One study in the list of a PACS; `date` is ``YYYYMMDD``, or "" if unknown."""
+    """A study listed by a PACS; `date` is ``YYYYMMDD``, or "" if unknown."""
 
     study_uid: str
     date: str
@@ -136,7 +136,7 @@ def fetch_study(
     MissingExtraError
         If dicomweb-client is not installed.
     SaveError
-        If the system cannot write the files.
+        If the files cannot be written.
     """
     line = _open_line(url, limits)
     sweep_below(folder)

@@ -45,7 +45,7 @@ _PACKERS: Final[Mapping[bytes, Callable[[], Any]]] = {
 }
 _PACKED_CHUNK: Final = 1 << 16
 _LOCAL_HEAD: Final = 30
-"""Number of bytes of a local file header in a zip, before the file name."""
+"""Length in bytes of a zip's local file header before the file name."""
 _BASE64: Final = re.compile(rb"[A-Za-z0-9+/_-]{11,}")
 _HEX: Final = re.compile(rb"(?:[0-9a-f]{2}){5,}|(?:[0-9A-F]{2}){5,}")
 _READABLE: Final = re.compile(rb"[\x09\x0a\x0d\x20-\x7e\x80-\xff]+")

@@ -184,7 +184,7 @@ def write_key_objects(
     Raises
     ------
     MissingExtraError, FormatError, SaveConflictError, SaveError
-        As `write_measurement_report`.
+        As in `write_measurement_report`.
     """
     hd = load_highdicom()
     import highdicom.ko as ko

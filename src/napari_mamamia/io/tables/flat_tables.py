@@ -31,20 +31,20 @@ def write_flat_table(
     """Write a header and rows in the format that the suffix of the path indicates.
 
     The suffix is ``.csv``, ``.xlsx`` or ``.parquet``. Numbers have as many digits as are needed to
-    read them back exactly, and whole numbers have no decimal point; nan and infinite numbers become
+    read them back exactly, and whole numbers have no decimal point; NaN and infinite numbers become
     empty cells. `n_rows` is used for the progress, and `name` is the name of the sheet. Cancelled
     work leaves no file.
 
     Raises
     ------
     FormatError
-        If `path` has another suffix.
+        If `path` has a different suffix.
     MissingExtraError
         If the suffix is ``.parquet`` and pyarrow is not installed.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     suffix = path.suffix.lower()
     if suffix == ".xlsx":
@@ -110,9 +110,9 @@ def write_parquet_table(
     MissingExtraError
         If pyarrow is not installed.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     arrow = import_parquet()
     arrays = {}

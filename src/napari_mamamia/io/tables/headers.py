@@ -501,7 +501,7 @@ class DataRows:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about rows that were left out or may not be cases."""
+        """Sentences about rows that were left out, or that may not be cases."""
         headers = f"{_name_rows([str(row) for row in self.headers])} left out as a repeated header"
         notes = (*self.doubtful, self.odd_note, headers if self.headers else "")
         return tuple(filter(None, notes))

@@ -194,7 +194,7 @@ def _parse_range(reference: str) -> MergedRange:
 
 
 NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""Characters that XML cannot contain."""
+"""Pattern of characters that XML cannot contain."""
 _LIKE_AN_ESCAPE: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 """Pattern of strings that spreadsheet programs would read as an escaped character.
 
@@ -254,9 +254,9 @@ def write_workbook(
     Raises
     ------
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     with saving(path, overwrite=overwrite) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as book:
@@ -474,7 +474,7 @@ _SHOWN_AS: Final = re.compile(r'(?P<before>("[^"0#]*"|\\[A-Za-z_-])*)(?P<zeros>0
 """Number formats that display zeros or letters before a whole number: 0000, "DUKE_"000."""
 TEXT_TABLES: Final = (".csv", ".tsv", ".tab", ".txt")
 TABLES: Final = (*TEXT_TABLES, ".xlsx", ".xlsm", ".ods")
-"""File suffixes that `read_sheets` supports."""
+"""File suffixes supported by `read_sheets`."""
 _DAMAGED: Final = (zipfile.BadZipFile, OSError, EOFError, KeyError, ValueError, TypeError,
                    AttributeError, IndexError, SyntaxError, RuntimeError)  # fmt: skip
 
@@ -508,7 +508,7 @@ def read_sheets(path: Path, text: str) -> Iterator[Sheet]:
     Raises
     ------
     FormatError
-        If the file cannot be read or has another suffix.
+        If the file cannot be read or has a different suffix.
     """
     if not path.exists():
         raise FormatError(f"expected a table at {path}, but found nothing: check the file name")
@@ -531,12 +531,12 @@ def write_sheet(
     Raises
     ------
     FormatError
-        If `path` has another suffix, or a string contains a control character, which is invalid in
-        .xlsx.
+        If `path` has a different suffix, or a string contains a control character, which is invalid
+        in .xlsx.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     suffix = path.suffix.lower()
     if suffix not in {".csv", ".xlsx"}:

@@ -57,19 +57,19 @@ def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool 
 
     The suffix determines the format: ``.csv``, ``.xlsx`` (one sheet "case_scores", in which invalid
     characters become "?") or ``.parquet`` (strings and float64). Numbers have as many digits as are
-    needed to read them back exactly. nan and infinite values are empty cells. Cancelled work leaves
+    needed to read them back exactly. NaN and infinite values are empty cells. Cancelled work leaves
     no file.
 
     Raises
     ------
     FormatError
-        If `path` has another suffix.
+        If `path` has a different suffix.
     MissingExtraError
         If the suffix is ``.parquet`` and pyarrow is not installed.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     columns = list_score_columns(rows)
     cells = [[getattr(row, name) for name in columns] for row in rows]
@@ -117,7 +117,7 @@ def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
 def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
     """Write dataclasses, mappings, sequences and plain values to a JSON file.
 
-    nan and infinite numbers become null, enum members become their values, paths and mapping keys
+    NaN and infinite numbers become null, enum members become their values, paths and mapping keys
     become strings (file names as in `readable_name`), and numpy scalars and arrays become numbers
     and lists.
 
@@ -126,9 +126,9 @@ def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
     TypeError
         If `content` contains any other type.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     text = json.dumps(plain_content(content), indent=2, ensure_ascii=False, allow_nan=False)
     write_text_atomically(path, text + "\n", overwrite=overwrite)

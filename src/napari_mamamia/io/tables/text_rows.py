@@ -44,7 +44,7 @@ def read_text(path: Path) -> tuple[str, str]:
     Raises
     ------
     OSError
-        If the system cannot read the file.
+        If the file cannot be read.
     ValueError
         If the file is too large, is another kind of file, or has an unknown encoding.
     """
@@ -72,7 +72,7 @@ def read_own_rows(path: Path) -> list[Sequence[object]]:
     Raises
     ------
     OSError
-        If the system cannot read the file.
+        If the file cannot be read.
     ValueError
         If the file is too large, or is not UTF-8.
     csv.Error

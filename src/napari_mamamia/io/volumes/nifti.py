@@ -197,7 +197,7 @@ def write_nifti(array: Planes, grid: Grid, path: Path, *, overwrite: bool = Fals
     ValueError
         If array and grid differ in shape, or the type cannot be stored.
     SaveConflictError, SaveError
-        As `save_volume`.
+        As in `save_volume`.
     """
     if array.ndim not in (3, 4) or array.shape[-3:] != grid.shape:
         raise ValueError(

@@ -147,7 +147,7 @@ def write_nrrd(
     ValueError
         If array and grid differ in shape, or the data type or a string cannot be stored.
     SaveConflictError, SaveError
-        As `save_volume`.
+        As in `save_volume`.
     """
     if array.shape != grid.shape:
         raise ValueError(

@@ -182,7 +182,7 @@ class LabelPlanes:
         """Range of indices in a flattened plane that may have non-zero values."""
 
     def __iter__(self) -> Iterator[NDArray[Any] | None]:
-        """Yield the planes one after another in the same memory."""
+        """Yield the planes; each overwrites the memory of the previous one."""
         (first, top, left), (stop, bottom, right) = self._box.start, self._box.stop
         plane: NDArray[Any] = np.zeros(self.shape[1:], self.dtype)
         for z in range(self.shape[0]):
@@ -264,7 +264,7 @@ def save_volume(
     Raises
     ------
     SaveConflictError
-        If `target` exists and `overwrite` is off.
+        If `target` exists and `overwrite` is False.
     SaveError
         If writing fails, or the file differs when it is read back. The message names the
         difference.

@@ -32,7 +32,7 @@ def append_tag(workspace: Path, reader: str, case_id: str, tag: str, *, on: bool
     CaseError
         If `reader` cannot name a folder.
     SaveError
-        If the system cannot write the event. Earlier tags remain.
+        If the event cannot be written. Earlier tags remain.
     """
     folder = workspace / TAGS_FOLDER
     with _one_at_a_time, EventWriter(folder, reader) as writer:

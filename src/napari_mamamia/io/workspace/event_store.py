@@ -178,7 +178,7 @@ class _FileRead:
 
 @dataclass(frozen=True, slots=True)
 class EventLog:
-    """All events of a folder, and the problems of its files.
+    """All events in a folder, and the problems in its files.
 
     Every undamaged line counts, even after a gap; each gap is a problem.
     """
@@ -217,7 +217,7 @@ class EventWriter:
     CaseError
         If `reader` cannot name a folder.
     SaveConflictError, SaveError
-        As `AppendFile`.
+        As in `AppendFile`.
 
     Examples
     --------

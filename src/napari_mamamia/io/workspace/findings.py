@@ -96,7 +96,7 @@ def append_findings(workspace: Path, reader: str, case_id: str, change: Findings
     CaseError
         If `reader` cannot name a folder.
     SaveError
-        If the system cannot write the event. Earlier events remain.
+        If the event cannot be written. Earlier events remain.
     """
     body = {
         "version": _VERSION,

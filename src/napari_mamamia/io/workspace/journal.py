@@ -554,7 +554,7 @@ class Journal:
         self._starts[number] = start
 
     def read_back(self, number: int) -> Difference:
-        """Return the difference of a step from memory or from the file.
+        """Return the change made by a step, read from memory or from the file.
 
         Raises
         ------

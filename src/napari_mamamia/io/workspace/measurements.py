@@ -48,7 +48,7 @@ def append_measurement(workspace: Path, measurement: Measurement) -> Measurement
     CaseError
         If the reader cannot name a folder.
     SaveError
-        If the system cannot write the event. Earlier events remain.
+        If the event cannot be written. Earlier events remain.
     """
     points = [[f"{mm:.3f}" for mm in point] for point in measurement.points_mm]
     body = {
@@ -77,7 +77,7 @@ def take_back_measurement(workspace: Path, measurement: Measurement) -> None:
     Raises
     ------
     CaseError, SaveError
-        As `append_measurement`.
+        As in `append_measurement`.
     """
     body = {"remove": measurement.measurement_id, "version": _SCHEMA}
     _append_event(workspace, measurement.reader, body, (measurement.measurement_id,))

@@ -43,9 +43,9 @@ def write_provenance(
     FormatError
         If two parameters have the same name, because the file can store only one of them.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     if len(dict(provenance.parameters)) < len(provenance.parameters):
         names = ", ".join(name for name, _ in provenance.parameters)
@@ -65,8 +65,8 @@ def read_provenance(path: Path) -> Provenance:
     Raises
     ------
     FormatError
-        If the file cannot be read, or a key is missing or has another type. The message names the
-        file and the key.
+        If the file cannot be read, or a key is missing or has a different type. The message names
+        the file and the key.
     """
     try:
         content = read_json(path)

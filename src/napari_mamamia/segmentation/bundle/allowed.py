@@ -1,4 +1,4 @@
-"""Names of the MONAI classes that a bundle may use; the list does not need MONAI itself.
+"""Names of the MONAI classes that a bundle may use, listed without importing MONAI.
 
 The list excludes classes that take a function or a class as a value, read or write files, download
 weights, draw random numbers, or have an output other than one volume.

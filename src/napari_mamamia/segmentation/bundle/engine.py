@@ -326,7 +326,7 @@ def _convert_value(value: Any) -> Any:
 
 
 def _make_meta(grid: Grid, channel_dim: float) -> dict[str, Any]:
-    """Return the metadata that MONAI's reader would return.
+    """Return image metadata in the form in which MONAI's reader returns it.
 
     Source: data/image_reader.py, NibabelReader.
     """

@@ -64,7 +64,7 @@ def pooled_job(volume: NDArray[Any], factors: Factors, text: str) -> NDArray[np.
 
 
 def pooled(volume: NDArray[Any], factors: Factors) -> NDArray[np.float32]:
-    """Return the result of `pooled_job` without progress reports."""
+    """Average blocks of voxels as `pooled_job` does, without progress reports."""
     if np.issubdtype(volume.dtype, np.floating):
         volume = np.where(np.isfinite(volume), volume, 0)
     first = volume[tuple(slice(None, None, f) for f in factors)]

@@ -36,7 +36,7 @@ def described(settings: "DataclassInstance") -> tuple[SettingInfo, ...]:
 
 
 def values_of(settings: "DataclassInstance") -> tuple[tuple[str, Setting], ...]:
-    """Return (name, value) of every setting for the provenance."""
+    """Return the name and value of every setting for the provenance."""
     return tuple((info.name, value) for info, value in _walk_settings(settings))
 
 

@@ -263,7 +263,7 @@ def _edge_level(
 def _keep_connected(
     mask: Bools, core: Bools, spacing_mm: Spacing, settings: KineticSettings
 ) -> Bools:
-    """Return the 26-connected components of `mask` that meet `core`, opened if any remain."""
+    """Return the 26-connected components of `mask` that touch `core`, opened if any remain."""
     thick = opened(mask, ball_offsets(settings.opening_mm, spacing_mm))
     mask = thick if (thick & core).any() else mask
     labels, count = ndimage.label(mask, structure=np.ones((3, 3, 3), dtype=np.bool_))

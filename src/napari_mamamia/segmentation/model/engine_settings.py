@@ -121,7 +121,7 @@ class TilePlan:
 
     @property
     def work(self) -> float:
-        """Cost of the run as the equivalent number of network runs, including a first stage.
+        """Cost of the run, as an equivalent number of network runs including a first stage.
 
         Examples
         --------

@@ -12,7 +12,7 @@ from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 
 
 class ModelKind(StrEnum):
-    """The kind of model at a path."""
+    """The kinds of models that can be recognised."""
 
     NNUNET = "nnU-Net v2"
     NNUNET_V1 = "nnU-Net v1"

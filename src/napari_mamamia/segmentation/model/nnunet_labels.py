@@ -49,7 +49,7 @@ class Labels:
 
 
 def read_labels(dataset: Mapping[str, Any], where: str) -> Labels:
-    """Return the labels of a dataset.json.
+    """Return the labels defined in a dataset.json.
 
     Raises
     ------

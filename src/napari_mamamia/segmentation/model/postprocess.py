@@ -24,7 +24,7 @@ Bools = NDArray[np.bool_]
 
 
 class PostKind(StrEnum):
-    """The kind of a postprocessing step."""
+    """The kinds of postprocessing steps."""
 
     BREAST_MASK = "breast mask"
     BREAST_BOX = "breast box"
@@ -80,7 +80,7 @@ class Change:
 
     @property
     def text(self) -> str:
-        """A one-line summary of the change."""
+        """Summary of the change in one line."""
         if not self.removed and not self.added:
             return f"{self.kind.value}: nothing changed"
         parts = []

@@ -340,7 +340,7 @@ class NetworkEngine:
 
 
 def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
-    """Load a network from its file; see `open_network`.
+    """Load a single-file network; see `open_network`.
 
     Parameters
     ----------

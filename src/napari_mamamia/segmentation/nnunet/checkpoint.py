@@ -49,7 +49,7 @@ DAMAGE: Final = (
     RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, TypeError,
     AssertionError, ArithmeticError, struct.error,
 )  # fmt: skip
-"""Exceptions that torch's restricted reader raises for damaged or foreign files."""
+"""Exceptions that torch's restricted reader raises for damaged files and files of other types."""
 
 SAFE_SUFFIX: Final = ".safetensors"
 
@@ -122,7 +122,7 @@ def unsafe_globals(path: Path) -> tuple[str, ...]:
 
 
 def require_plain_zip(path: Path) -> None:
-    """Raise `ModelError` if a checkpoint would unpack to much more than its size."""
+    """Raise `ModelError` if a checkpoint would unpack to many times its size."""
     if is_zip(path):
         with suppress(zipfile.BadZipFile), open_zip(path) as archive:
             require_stored(archive, path)

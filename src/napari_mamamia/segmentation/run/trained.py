@@ -80,7 +80,7 @@ class TrainedSegmenter:
         )
 
     def predict(self, case: Case, prompt: segmenter.Prompt | None = None) -> segmenter.Prediction:
-        """Segment `case`; progress counts up to 1000.
+        """Segment `case`, and report progress from 0 to 1000.
 
         With a `BoxPrompt`, only tiles that overlap the box are computed, and the mask is limited to
         the box. With a `Click`, the mask is the region at or nearest to the click.

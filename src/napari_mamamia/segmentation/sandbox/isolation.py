@@ -18,7 +18,7 @@ from napari_mamamia.segmentation.sandbox.cgroup import control_group
 from napari_mamamia.segmentation.sandbox.seccomp import call_filter, filter_file
 
 CHALLENGE_IMAGE: Final = "lgarrucho/codabench-gpu:latest"
-"""The container image in which the challenge runs submissions. Source: its sample submission."""
+"""The container image for submissions. Source: the challenge's sample submission."""
 
 _TRY_SECONDS: Final = 20.0
 SCRATCH: Final = ("/tmp", "/app/program", "/dev/shm")  # noqa: S108 - of the closed room

@@ -1,7 +1,7 @@
 """Run an untrusted program in its sandbox, with supervision and limits.
 
 At the end of a run, all processes of the program are killed. `run_in_sandbox` is used both for
-submissions and for opening refused checkpoints.
+submissions and for opening rejected checkpoints.
 """
 
 import json

@@ -52,13 +52,13 @@ _THREAD: Final = 0x00010000
 _SHARES_FILES: Final = 0x00000400
 """CLONE_THREAD and CLONE_FILES; with both, /proc/PID/fd shows the open files of all threads."""
 _UNSHARES_FILES: Final = 2
-"""CLOSE_RANGE_UNSHARE of linux/close_range.h."""
+"""The flag CLOSE_RANGE_UNSHARE of linux/close_range.h."""
 _TERMINAL_INPUT: Final = {0x5412: EPERM, 0x541C: EPERM}
-"""TIOCSTI and TIOCLINUX, which insert input into a terminal. Source: asm-generic/ioctls.h."""
+"""The ioctls TIOCSTI and TIOCLINUX, which insert terminal input. Source: asm-generic/ioctls.h."""
 _SIZES: Final = {1031: EPERM, 37: EINVAL, 38: EINVAL}
-"""F_SETPIPE_SZ, and F_OFD_SETLK(W), whose locks belong to no process. Source: linux/fcntl.h."""
+"""The fcntl commands F_SETPIPE_SZ and F_OFD_SETLK(W), which are denied. Source: linux/fcntl.h."""
 _BUFFERS: Final = {7: EPERM, 8: EPERM, 60: EPERM}
-"""SO_SNDBUF, SO_RCVBUF and SO_ZEROCOPY. Source: asm-generic/socket.h."""
+"""The denied socket options SO_SNDBUF, SO_RCVBUF and SO_ZEROCOPY. Source: asm-generic/socket.h."""
 _SOCKET_LEVEL: Final = 1
 _OF_ITSELF: Final = {4: EPERM, 22: EINVAL}
 """Options of prctl that are denied.

@@ -1,4 +1,4 @@
-"""Messages between the window and the model's process, each as one line of JSON."""
+"""Messages between the window and the model's process, each of them one line of JSON."""
 
 import json
 from dataclasses import replace
