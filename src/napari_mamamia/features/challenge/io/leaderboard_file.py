@@ -18,7 +18,7 @@ _REMEDY: Final = "make the leaderboard again with `mamamia challenge rank`"
 
 @dataclass(frozen=True, slots=True)
 class ChanceEvidence:
-    """Whether a team's responses are better than chance.
+    """The test of whether a team's responses are better than chance.
 
     Parameters
     ----------

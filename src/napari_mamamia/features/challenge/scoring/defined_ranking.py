@@ -175,7 +175,7 @@ def _reduce_rows(rule: MeasureRule, rows: Sequence[_FLOAT], weights: NDArray[np.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DefinedRanking:
-    """Teams ranked by a definition.
+    """The result of ranking teams by a challenge definition.
 
     `numbers` maps the id of each measure to its values (m,). `scores` (m,) are the values of the
     formula or, without a formula, mean ranks; `ranks` is (m,). `stability` is None without
