@@ -167,7 +167,7 @@ def settle_stroke(work: StrokeWork) -> SettledStroke:
 
 
 def preview_stroke(work: StrokeWork) -> Preview:
-    """Return an approximation of the result of `settle_stroke` in a tenth of the time."""
+    """Return an approximate result of `settle_stroke`, which takes a tenth of the time."""
     if work.box.is_empty:
         return Preview(work.box, np.zeros(work.box.shape, np.bool_))
     scene = _make_scene(work)
