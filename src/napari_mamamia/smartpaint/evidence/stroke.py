@@ -182,7 +182,7 @@ def preview_stroke(work: StrokeWork) -> Preview:
 
 
 def _is_learned(brush: Brush, scene: Scene) -> bool:
-    """Return whether the network computes a stroke, which is never so for a whole lesion."""
+    """Return whether the network computes a stroke; it never computes one for a whole lesion."""
     return brush.tool is Tool.LEARNED and scene.whole_mm is None
 
 
