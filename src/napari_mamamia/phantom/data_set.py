@@ -189,7 +189,7 @@ def write_data_set(
     The folder contains ``images``, ``segmentations/expert`` (the truth),
     ``segmentations/automatic`` (a degraded truth, for three cases in four), ``patient_info_files``,
     ``clinical_and_imaging_info.xlsx`` and ``train_test_splits.csv``. The folder gets its final name
-    only when it is complete; a cancelled or failed job leaves no files.
+    only when it is complete; no files remain if the job fails or is cancelled.
 
     Parameters
     ----------

@@ -201,7 +201,7 @@ def _fits_sample(layout: Layout, tree: Tree) -> bool:
 def _has_series(matches: Matches) -> bool:
     """Return whether an exam may be a dynamic series, with several phases or a 4-D file.
 
-    Numbers of patients, such as those of P10001 and P10002, are too high for phases.
+    Patient numbers, such as those in P10001 and P10002, are too high for phase numbers.
     """
     return any(
         phases[0].kind is not ImageKind.VOLUME

@@ -718,8 +718,8 @@ def _count_fields(plain: str, series: Series) -> int:
 def _name_masks(rules: Sequence[str]) -> list[str]:
     """Return the TOML lines for masks, each with a name taken from its own words.
 
-    If there is only one kind of tumour mask, it is proposed as the reference, unless its name says
-    that a model made it.
+    If there is only one kind of tumour mask, it is proposed as the reference, unless its name
+    states that a model made it.
     """
     lines: list[str] = []
     names: set[str] = set()

@@ -248,8 +248,8 @@ def write_workbook(
     """Write rows as the only sheet of an .xlsx file; NaN and None become empty cells.
 
     Numbers have as many digits as are needed to read them back exactly. Characters that are invalid
-    in spreadsheets become "?", and a string that starts with = is not a formula. Cancelled work
-    leaves no file.
+    in spreadsheets become "?", and a string that starts with = is not a formula. If the work is
+    cancelled, no file remains.
 
     Raises
     ------
