@@ -366,7 +366,10 @@ def _primary_breast(phantom: Phantom) -> Box:
 
 
 def _write_splits(path: Path, case_ids: list[str]) -> None:
-    """Write the split table, with every third case in the test set."""
+    """Write the split table, with every third case in the test set.
+
+    The columns of this table differ in length.
+    """
     test = case_ids[2::3]
     train = [case_id for case_id in case_ids if case_id not in test]
     rows = ["train_split,test_split"]

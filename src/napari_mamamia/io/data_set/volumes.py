@@ -32,7 +32,7 @@ A block of 1 MiB takes about 2 ms and fits in the CPU cache (measured).
 """
 NONFINITE_AS_ZERO: Final = "with NaN or infinity, which count as 0"
 _MASK_STEP_BYTES: Final = 1 << 18
-"""Number of bytes of a mask read at a time."""
+"""Number of bytes of a mask read at a time: one or two planes, which fit in the CPU cache."""
 
 
 def fill_planes(

@@ -479,8 +479,8 @@ def _is_key(shares: _Shares, doubtful: Sequence[int], rest: Sequence[int]) -> bo
 def _by_guilt(shares: _Shares, keys: Sequence[int], kept: Sequence[int]) -> list[int]:
     """Return the volume in `keys` that was computed from the others, and its alternatives.
 
-    Contrast in most of a body looks like gain, so noise counts as unusual only if it is unusual
-    both with and without gain correction.
+    Contrast in most of a body looks like a gain change, so noise counts as unusual only if it is
+    unusual both with and without gain correction.
     """
     every = [block for blocks in shares.groups for block in blocks]
     both = [

@@ -211,7 +211,7 @@ def _has_series(matches: Matches) -> bool:
 
 
 def _has_patients(matches: Matches) -> bool:
-    """Return whether every folder matched as a patient may be one."""
+    """Return whether no folder matched as a patient is a visit, a side or a general word."""
     return not any(
         is_no_patient(exam.fields.get("patient") or "patient") for exam in matches.exams.values()
     )

@@ -69,7 +69,7 @@ def can_write_parquet() -> bool:
 
 
 def import_parquet(module: str = "pyarrow") -> Any:
-    """Import and return a module of pyarrow, which takes 0.1 s.
+    """Import and return a module of pyarrow; this is done on demand, because it takes 0.1 s.
 
     Raises
     ------
