@@ -1,4 +1,4 @@
-"""Tables of a model in a report: numbers, cost, failures, groups, and notes on disparities."""
+"""Tables of a model in a report: metrics, cost, failures, groups, and notes on disparities."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
@@ -266,9 +266,9 @@ def _format_gap(value: float) -> str:
 
 
 def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTable:
-    """Return the cohort's numbers of Task 1 with their intervals.
+    """Return a table of the Task 1 metrics with their intervals.
 
-    `defined_by` names the definitions of the numbers; by default the profile.
+    `defined_by` names the definitions of the metrics; by default the profile.
     """
     cohort, means = result.cohort, result.cohort.performance
     weight = cohort.weight_of_fairness
@@ -339,7 +339,7 @@ def coverage_notes(result: SegmentationResult) -> tuple[str, ...]:
 
 
 def measured_notes(result: SegmentationResult) -> tuple[str, ...]:
-    """Return notes on the scored cases alone, if the main numbers also count other cases."""
+    """Return notes on the scored cases alone, if the main metrics also count other cases."""
     counted, means = result.counted, result.measured.performance
     if not counted.unusable:
         return ()
@@ -358,9 +358,9 @@ def interval_rows(
     intervals: Sequence[Interval],
     contrasts: Mapping[str, GapInterval],
 ) -> tuple[Row, ...]:
-    """Return one row for each number, with intervals by the main and further methods.
+    """Return one row for each metric, with intervals by the main and further methods.
 
-    A number that contains gaps between groups has only the interval in `contrasts`.
+    A metric that contains gaps between groups has only the interval in `contrasts`.
     """
     rows = []
     for label, name, value, definition in shown:

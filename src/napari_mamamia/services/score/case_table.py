@@ -204,7 +204,7 @@ def numbers_of(rows: Sequence[CaseScore], field: str) -> NDArray[np.float64]:
 
 
 def ranks_of_texts(texts: Sequence[str]) -> NDArray[np.float64]:
-    """Return the alphabetical rank of each string, (n,) float64; NaN for an empty string."""
+    """Return the alphabetical rank of each string, (n,) float64, or NaN for an empty string."""
     letters = max(1, min(max(map(len, texts), default=0), _SORTED_LETTERS))
     array = np.empty(len(texts), dtype=f"<U{letters}")
 
