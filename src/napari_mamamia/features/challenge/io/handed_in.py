@@ -46,7 +46,7 @@ _MOST_RATIO: Final = 100
 _FREE_BYTES: Final = 16 << 20
 _MASK_RATIO: Final = 200
 _FREE_MASK_BYTES: Final = 2 << 30
-"""Unpacked bytes of masks up to which the compression ratio is not limited (our choice).
+"""Unpacked size of masks, in bytes, up to which any compression ratio is allowed (our choice).
 
 Tables and programs shrink by a factor of 5 to 30, but a mask of zeros by a factor of 1000. The
 voxels of a mask are read only after its header was compared with the file size.

@@ -117,7 +117,7 @@ def write_ranking(
     Raises
     ------
     SaveConflictError, SaveError
-        If a file exists and `overwrite` is off, or the system does not allow writing.
+        If a file exists and `overwrite` is False, or the system does not allow writing.
     """
     ranking, out = summary.ranking, summary.folder
     report_progress(0, 1, f"Writing {RANK_FILE}")
