@@ -18,10 +18,10 @@ from napari_mamamia.segmentation.nnunet.card import nnunet_card_at
 def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> TilePlan:
     """Combine the cost plan of a cascade's second stage with that of its first stage.
 
-    The stages run one after the other, so the larger memory of the two counts. The second stage
-    also holds the first stage's labels (one byte for each voxel of the case). Both networks stay
-    loaded: the caller counts the weights of the second stage, and this function those of the first
-    (`card`).
+    The stages run one after the other, so the run needs the larger memory of the two. The second
+    stage also holds the first stage's labels (one byte for each voxel of the case). Both networks
+    stay loaded: the caller adds the weights of the second stage, and this function adds those of
+    the first (`card`).
 
     Parameters
     ----------
