@@ -451,7 +451,7 @@ def _turn_round(interval: GapInterval, limit: float = np.inf) -> GapInterval:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rates:
-    """The rate of each group that has enough cases of the class, as `hits` out of `n`."""
+    """The rate (`hits` out of `n`) in each group that has enough cases of the class."""
 
     gap: _Gap
     hits: Array

@@ -212,7 +212,7 @@ def not_for_ranking(cases: CountedCases) -> str:
 
 
 def counted_lines(cases: CountedCases) -> tuple[str, ...]:
-    """Return sentences on the cases without a usable prediction and how they are counted."""
+    """Return sentences about the cases without a usable prediction and how they are counted."""
     if cases.rejected and not any(case.rule is UnusableRule.REJECT for case in cases.unusable):
         return (cases.rejected,)
     lines = []

@@ -80,7 +80,7 @@ class WeightedMean:
 
 
 class Evidence(StrEnum):
-    """The metric of a model that must exceed the threshold of a gate."""
+    """The performance value of a model that must exceed the threshold of a gate."""
 
     PERFORMANCE = "performance"
     LOWER_BOUND = "lower_bound"

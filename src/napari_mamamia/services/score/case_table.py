@@ -365,7 +365,7 @@ def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, .
 def _merge_groupings(
     variable: str, n: int, parts: Sequence[tuple[NDArray[np.intp], groups.Grouping]]
 ) -> Facet:
-    """Return the facet of a variable for all n cases from groupings of subsets of rows."""
+    """Merge groupings of subsets of rows into the facet of a variable for all n cases."""
     every = tuple(dict.fromkeys(label for _, grouping in parts for label in grouping.labels))
     # The groups of a row are the bits of one number; groups without their own bit share the last
     # bit.

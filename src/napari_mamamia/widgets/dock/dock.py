@@ -344,7 +344,7 @@ _RESULTS_SHARE: Final = 0.45
 
 
 class MamamiaDock(ReadingOrder, DockParts):
-    """The MAMA-MIA panel, of which each viewer has one.
+    """The MAMA-MIA panel; each viewer has one.
 
     Parameters
     ----------
