@@ -121,7 +121,6 @@ def look_at_case(
 
 
 def _count_lesions(both: MatchedParts) -> LesionCounts:
-    """Count the lesions in the foreground that Dice uses."""
     pair = both.measured.pair
     reference, prediction = pair.overlap_reference, pair.overlap_prediction
     if (reference != (pair.reference != 0)).any() or (prediction != (pair.prediction != 0)).any():

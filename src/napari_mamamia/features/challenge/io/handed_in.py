@@ -206,7 +206,7 @@ def seal_submission(path: Path, target: Path, limits: ChallengeLimits) -> Sealed
     Raises
     ------
     FormatError
-        If a file cannot be read, a limit is exceeded, or a zip archive holds a name outside the
+        If a file cannot be read, a limit is exceeded, or a zip archive contains a name outside the
         folder, a link, a repeated name or an encrypted file.
     """
     target.mkdir(parents=True)

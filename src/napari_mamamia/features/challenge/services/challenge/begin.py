@@ -164,7 +164,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
     FormatError
         If a reference or the clinical table cannot be read.
     SaveConflictError
-        If `folder` already holds a challenge.
+        If `folder` already contains a challenge.
     SaveError
         If the system does not allow writing.
     """

@@ -476,7 +476,7 @@ def merge_sites(
     FormatError
         If a file cannot be read.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     files = [read_site_file(path) for path in paths]
     require_equal(files)

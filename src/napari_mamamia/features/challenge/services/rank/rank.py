@@ -61,7 +61,7 @@ def rank_files(
         If a file cannot be read, values are missing without a rule, or names do not match; in that
         case nothing is written.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     settings = settings or RankSettings()
     read = read_inputs(inputs)

@@ -574,7 +574,7 @@ def run_submission(
     CaseError
         If an id is unknown.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     settings = settings or SubmissionSettings()
     report_progress(0, 1, "Inspecting the submission")
