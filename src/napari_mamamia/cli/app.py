@@ -95,7 +95,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
             "register",
             "napari_mamamia.cli.case.registering:register",
             "Register phases, and write a new data set OUT with OUT/registration.csv; masks "
-            "stay valid.",
+            "remain valid.",
         ),
         Command(
             "straighten",

@@ -1,4 +1,4 @@
-"""`mamamia demo`, `cases`, `layouts` and `view`: make, list or open a data set."""
+"""`mamamia demo`, `cases`, `layouts`, `view` and `desktop`: make, list or open data sets."""
 
 import json
 import os

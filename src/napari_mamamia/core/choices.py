@@ -373,7 +373,10 @@ class CaseScoreRule(StrEnum):
 
 
 class RiskModel(StrEnum):
-    """The model of a lesion's risk as a function of its size."""
+    """The model of a lesion's risk as a function of its size.
+
+    The members name the source: Sopik 2018 (with the factor 0.641) or Verschraegen 2005.
+    """
 
     SOPIK_2018 = "sopik-2018"
     VERSCHRAEGEN_2005 = "verschraegen-2005"

@@ -47,7 +47,7 @@ class MapRecipe:
     def fill(self, signal: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Compute the map into `out`, or into a new array if `out` is None.
 
-        Progress counts positions along the first spatial axis.
+        Progress is reported in positions along the first spatial axis.
 
         Raises
         ------
@@ -92,7 +92,7 @@ def _iterate_blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice, bool
 def subtraction(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[np.float32]:
     """Return the signed difference: phase `later` minus phase `earlier`.
 
-    The result is in the signal's unit. Progress counts planes.
+    The result is in the signal's unit. Progress is reported in planes.
 
     Parameters
     ----------

@@ -255,7 +255,10 @@ MAPS: Final = Registry(
     _MAPS,
     reserved=(*MapKind, *(kind.name.lower() for kind in MapKind)),
 )
-"""The built-in maps except FTV, followed by the maps of plug-ins."""
+"""The built-in maps, followed by the maps of plug-ins.
+
+FTV is not included, because the Kinetics page computes it.
+"""
 
 
 def library_name(kind: str) -> str:

@@ -260,7 +260,7 @@ class Case:
         Raises
         ------
         FormatError, GridMismatchError, CaseError
-            If the file is damaged, is on a different grid, or holds an image and not a mask.
+            If the file is damaged, is on a different grid, or contains an image instead of a mask.
         """
         path = self.files.reference
         return None if path is None else self._to_mask(read_reference(path, self.files), path)

@@ -444,7 +444,7 @@ class Comparison:
     ) -> Path:
         """Write the files of ``mamamia score`` for several models into `folder`, and return it.
 
-        The subfolder ``NAME`` holds the files of each model, as in `Scores.save`.
+        The subfolder ``NAME`` contains the files of each model, as in `Scores.save`.
         ``comparison.json``, ``report.html`` and the figures cover all models.
 
         Parameters

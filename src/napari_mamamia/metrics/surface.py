@@ -253,7 +253,7 @@ def nsd(distances: SurfaceDistances, tolerance: float) -> float:
 
 
 def _repeat_faces(padded: NDArray[Any]) -> None:
-    """Fill the outermost layer with copies of the adjacent inner layer."""
+    """Fill the outermost layer with copies of the adjacent layer, so that the two never differ."""
     for axis in range(3):
         along = np.moveaxis(padded, axis, 0)
         along[0], along[-1] = along[1], along[-2]

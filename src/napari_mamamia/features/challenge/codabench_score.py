@@ -1,7 +1,7 @@
 """Codabench scoring program: score a submission in input/res against the truth in input/ref.
 
-The container's image must contain napari-mamamia. ``input/ref`` holds the reference masks, or the
-truth files of a definition, and for responses and fairness ``clinical.csv``. The program writes
+The container's image must contain napari-mamamia. ``input/ref`` contains the reference masks, or
+the truth files of a definition, and for responses and fairness ``clinical.csv``. The program writes
 ``output/scores.json``. Its first argument replaces ``/app``.
 """
 

@@ -81,6 +81,8 @@ class Header:
 def read_columns(path: Path) -> ColumnChoice:
     """Return the column choice in a JSON file.
 
+    An example is ``{"age": "Age (y)", "breast_density": null}``.
+
     Raises
     ------
     FormatError

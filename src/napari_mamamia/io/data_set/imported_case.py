@@ -68,7 +68,7 @@ def upright(grid: Grid) -> tuple[Grid, tuple[slice, ...]]:
 def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterator[Path]:
     """Yield a hidden folder to fill, which becomes the case's folder at the end of the block.
 
-    If the block fails, the hidden folder is removed, and an older case stays unchanged.
+    If the block fails, the hidden folder is removed, and an older case is not changed.
 
     Raises
     ------

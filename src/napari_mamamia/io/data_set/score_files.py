@@ -18,7 +18,7 @@ from napari_mamamia.io.tables.table import Table, read_table
 _DEFINITIONS: Final = 3
 """Largest number of different metric definitions that are reported.
 
-If there are more, the column holds notes.
+If there are more, the column is assumed to contain notes.
 """
 
 _SCORE_COLUMNS: Final = (
@@ -47,7 +47,8 @@ _BOUNDS: Final[Mapping[str, float]] = {"dsc": 1.0, "score": 1.0}
 class ScoreRow:
     """A case's Dice (0 to 1), normalised Hausdorff distance, and HD95 in mm; NaN if undefined.
 
-    `status` is the case's status in the tables of this software; an unknown status counts as ok.
+    `status` is the case's status in the tables of this software; an unknown status is treated as
+    ok.
     """
 
     case_id: str
@@ -91,7 +92,7 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
     """Return the columns case_id (or patient_id), dsc, norm_hd and hausdorff95_mm of a table.
 
     Only the first two are required. An empty cell is an undefined number. A row is invalid if it
-    has neither Dice nor NormHD (unless its status says that the prediction is empty), a number
+    has neither Dice nor NormHD (unless its status states that the prediction is empty), a number
     outside its range, no id, or the id of another row. Letter case does not distinguish case ids. A
     row or column named ``metric_definition`` states how the numbers were computed; in a row, the
     second cell contains the text. Further columns are ignored.

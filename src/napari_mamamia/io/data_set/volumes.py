@@ -32,7 +32,7 @@ A block of 1 MiB takes about 2 ms and fits in the CPU cache (measured).
 """
 NONFINITE_AS_ZERO: Final = "with NaN or infinity, which count as 0"
 _MASK_STEP_BYTES: Final = 1 << 18
-"""Number of bytes of a mask read at a time."""
+"""Number of bytes of a mask read at a time: one or two planes, which fit in the CPU cache."""
 
 
 def fill_planes(
@@ -225,7 +225,7 @@ def read_phase_header(source: PhaseSource) -> VolumeHeader:
 
 @reads("a readable volume", "copy or download the file again")
 def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]) -> None:
-    """Read the voxels of one phase into `out`; progress counts planes.
+    """Read the voxels of one phase into `out`; progress is reported in planes.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
 
 @reads("a readable volume", "copy or download the file again")
 def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> None:
-    """Read the first volumes of a file in one pass; progress counts their planes.
+    """Read the first volumes of a file in one pass; progress is reported in planes.
 
     The file is read to its end, so its checksum is verified regardless of the requested volumes.
 
@@ -358,7 +358,7 @@ def read_label_pair(
 ) -> tuple[LabelMap | None, LabelMap | None]:
     """Return the labels of two masks on a common grid, for comparison.
 
-    Only a mask that stores a part of the image is extended; other grids stay unchanged.
+    Only a mask that stores a part of the image is extended; other masks are not changed.
     """
     a, b = (
         None if path is None else read_labels(path, label, zero_nonfinite=zero_nonfinite)
@@ -418,9 +418,9 @@ def write_volume(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool
 
 
 def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> None:
-    """Write the same bytes as `write_volume`; progress counts planes.
+    """Write the same bytes as `write_volume`; progress is reported in planes.
 
-    If the job is cancelled, an older file stays unchanged and no new file remains.
+    If the job is cancelled, an older file is unchanged and no new file remains.
     """
     known = formats.format_of(path.name)
     if known is None or not known.write_with:

@@ -125,8 +125,8 @@ PHILIPS_SCALE_SLOPE: Final = PrivateElement(0x2005, "philips mr imaging dd 001",
 PHILIPS_DYNAMIC_TIME: Final = PrivateElement(0x2005, "philips mr imaging dd 001", 0xA0, "FL")
 """Philips' private element for the start time of a dynamic scan.
 
-Source for the slope: Chenevert (see `scaling_of`). In dcm_qa_philips, the time counts 0, 2, 4 s at
-a TR of 2 s.
+Source for the slope: Chenevert (see `scaling_of`). In dcm_qa_philips, the times are 0, 2, 4 s at a
+TR of 2 s.
 """
 NAMELESS_SCALE_SLOPE: Final = PrivateElement(0x2005, "", 0x0E, "FL")
 """Philips' Scale Slope (2005,100E) in a private block that does not name its creator."""

@@ -96,7 +96,7 @@ def require_readable(study: Study) -> None:
 def read_studies(folder: Path) -> tuple[Study, ...]:
     """Return the studies below a folder, in the order of their first files.
 
-    Only headers are read. Progress counts files.
+    Only headers are read. Progress is reported in files.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
 def _inspect_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool] | Damaged]:
     """Yield each file in one folder, and whether it begins as a DICOM file does.
 
-    Empty marker files of a disc, such as LOCKFILE, do not count as damaged images unless the images
+    Empty marker files of a disc, such as LOCKFILE, are treated as damaged images only if the images
     in the folder also have names without a number.
     """
     empty: list[Damaged] = []

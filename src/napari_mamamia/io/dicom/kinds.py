@@ -58,7 +58,7 @@ Sources: rordenlab/dcm2niix, nii_dicom.cpp at 98ecd0be; GE's DICOM conformance s
 as bryanfw/fwbsrc, philipsDICOMentries.m, which use the element as (M, P, R, I).
 """
 _GE_PARTS: Final = {1: Role.PHASE_IMAGE, 2: Role.REAL, 3: Role.IMAGINARY}
-"""Components of the complex signal by GE's code.
+"""Components of the complex signal by GE's code; 0 is the magnitude.
 
 Source: GE DICOM conformance statements, (0043,102F).
 """

@@ -70,7 +70,10 @@ _DESCRIPTIONS: Final = frozenset(
         "PerformedProcedureStepDescription", "ScheduledProcedureStepDescription",
     }
 )  # fmt: skip
-"""Free-text elements with values that many patients share."""
+"""Free-text elements with values that many patients share.
+
+They count only if they contain a word from the patient's elements.
+"""
 _OF_MANY: Final = frozenset(
     {
         "EthnicGroup", "Occupation", "MilitaryRank", "BranchOfService", "CountryOfResidence",

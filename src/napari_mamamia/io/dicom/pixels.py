@@ -56,8 +56,8 @@ def common_type(slices: Iterable[Slice]) -> np.dtype[Any]:
 def fill_planes(slices: Sequence[Slice], out: NDArray[Any]) -> None:
     """Fill the array `out` (z, y, x), plane by plane, in several threads.
 
-    Progress counts planes. If `out` has a floating-point type, the scaling of each plane is applied
-    (computed in float64).
+    Progress is reported in planes. If `out` has a floating-point type, the scaling of each plane is
+    applied (computed in float64).
 
     Raises
     ------

@@ -144,7 +144,7 @@ class Places:
 
 
 def find_places(slices: Sequence[Slice], *, allow_thin: bool = False) -> Places:
-    """Return the planes of one series, sorted by slice position.
+    """Return the planes of a series by slice position; `allow_thin` accepts one or two slices.
 
     Raises
     ------

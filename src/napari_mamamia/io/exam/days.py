@@ -26,7 +26,7 @@ _MOST_S: Final = 6 * 3600.0
 MOST_PAUSE_S: Final = 7200.0
 """Longest pause in s between phases of one exam (our choice).
 
-Contrast stays in the breast for less time. MAMA-MIA's longest gap is below 20 minutes.
+Contrast agent leaves the breast sooner. The longest gap in MAMA-MIA is below 20 minutes.
 """
 
 

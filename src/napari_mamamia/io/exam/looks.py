@@ -151,8 +151,8 @@ _SOLID_RISE: Final = 0.3
 _SOLID: Final = 3
 """Smallest width and height in blocks of a 30 % rise that a moved edge cannot cause.
 
-The size is 12 voxels. A pre-contrast phase that is shifted by up to 3 voxels in its plane has no
-such rise, but a lesion of 10 mm has.
+The size is 12 voxels. A pre-contrast phase that is shifted by up to 3 voxels in its plane causes no
+such rise, but a lesion of 10 mm does.
 """
 _FINE: Final = 24
 """Number of block rows or columns below which a single rising block is sufficient."""

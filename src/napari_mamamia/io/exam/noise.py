@@ -41,7 +41,7 @@ _QUIET: Final = 3
 """Divisor of the number of blocks: only the quietest third, with little anatomy, is used."""
 _LOUDER: Final = 2.0
 _EDGES: Final = 8.0
-"""Largest ratio of noise power between air and body; above it, the noisier contains edges."""
+"""Largest ratio of noise power between air and body; above it, the noisier one has edges."""
 _AIR: Final = 0.1
 _AT_ONCE: Final = 1 << 17
 _LEAST_STEPS: Final = 0.6
@@ -174,7 +174,7 @@ def _cut_block(
 def grain_of(values: _Array) -> _Array:
     """Return each value minus the mean of the surrounding 3 x 3 voxels in the plane.
 
-    Large arrays are split, so that intermediate results stay in the CPU cache.
+    Large arrays are split, so that intermediate results fit into the CPU cache.
     """
     if values.ndim > 2 and values.size > _AT_ONCE:
         whole: _Array = np.empty_like(values)
@@ -345,7 +345,7 @@ _OPPOSITE: Final = -0.3
 """Value of `_measure_likeness` below which one volume was subtracted from the other.
 
 The theoretical value is -0.5. If values are clipped at zero, it is -0.41, with a standard deviation
-of 0.07 in a block of 192 voxels. View sharing makes the value positive.
+of 0.07 in a block of 192 voxels. View sharing results in a positive value.
 """
 
 
@@ -479,8 +479,8 @@ def _is_key(shares: _Shares, doubtful: Sequence[int], rest: Sequence[int]) -> bo
 def _by_guilt(shares: _Shares, keys: Sequence[int], kept: Sequence[int]) -> list[int]:
     """Return the volume in `keys` that was computed from the others, and its alternatives.
 
-    Contrast in most of a body looks like gain, so noise counts as unusual only if it is unusual
-    both with and without gain correction.
+    Contrast in most of a body looks like a gain change, so noise counts as unusual only if it is
+    unusual both with and without gain correction.
     """
     every = [block for blocks in shares.groups for block in blocks]
     both = [
@@ -507,7 +507,8 @@ def _find_turned(groups: _Groups, n_volumes: int) -> list[int]:
 def _measure_likeness(blocks: Sequence[Block], a: int, b: int) -> float:
     """Return the excess of voxels in which two volumes deviate in the same direction, -1 to 1.
 
-    An edge counts by its number of voxels, not by its height, because contrast also reverses edges.
+    An edge is weighted by its number of voxels and not by its height, because contrast can also
+    reverse edges.
     """
     pairs = np.array([block.levels[[a, b]] for block in blocks])
     # A block without noise is blank rather than quiet, and is left out below.

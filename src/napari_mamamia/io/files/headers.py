@@ -20,9 +20,9 @@ class VolumeHeader:
     """Shape, type and affine of one volume file or of one DICOM series.
 
     `stored` is the type of the values in the file; `slope` and `intercept` scale the values to the
-    quantity (1 and 0 if the file has no scaling). `n_volumes` is the length of a fourth axis.
-    `warnings` are sentences about unusual content and the assumption that was made. `voxels` is the
-    second file if the format stores voxels apart from the header.
+    signal (1 and 0 if the file has no scaling). `n_volumes` is the length of a fourth axis.
+    `warnings` are sentences about unusual content and the assumptions that were made. `voxels` is
+    the path of a second file if the voxels are stored in a separate file.
     """
 
     path: Path

@@ -27,7 +27,7 @@ Source: PKWARE, APPNOTE.TXT, 4.3.7.
 
 @contextmanager
 def open_zip(file: Path | BinaryIO) -> Iterator[zipfile.ZipFile]:
-    """Open a zip file for reading after checking its directory; a stream stays open.
+    """Open a zip file for reading after checking its directory; never close a passed stream.
 
     Raises
     ------

@@ -201,7 +201,7 @@ def _fits_sample(layout: Layout, tree: Tree) -> bool:
 def _has_series(matches: Matches) -> bool:
     """Return whether an exam may be a dynamic series, with several phases or a 4-D file.
 
-    Numbers of patients, such as those of P10001 and P10002, are too high for phases.
+    Patient numbers, such as those in P10001 and P10002, are too high for phase numbers.
     """
     return any(
         phases[0].kind is not ImageKind.VOLUME
@@ -211,7 +211,7 @@ def _has_series(matches: Matches) -> bool:
 
 
 def _has_patients(matches: Matches) -> bool:
-    """Return whether every folder matched as a patient may be one."""
+    """Return whether no folder matched as a patient is a visit, a side or a general word."""
     return not any(
         is_no_patient(exam.fields.get("patient") or "patient") for exam in matches.exams.values()
     )

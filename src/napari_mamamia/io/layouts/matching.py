@@ -243,7 +243,7 @@ def _match_study(matches: Matches, tree: Tree, folder: str) -> bool:
 
 
 def _find_missing_folders(rule: ImageRule, folder: str, tree: Tree) -> list[str]:
-    """Return a problem if a study lacks a folder that other studies have for a phase."""
+    """Return problems for a missing required folder, and for missing numbered phase folders."""
     inside = tree.subfolders[folder]
     problems = []
     if rule.needs is not None and all(rule.needs.match_folder(name) is None for name in inside):

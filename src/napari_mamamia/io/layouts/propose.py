@@ -167,7 +167,10 @@ def _own_text(stem: str) -> str:
 
 
 def _is_other(stem: str, *, has_t2_visit: bool) -> bool:
-    """Return whether a name states that an image is not a phase."""
+    """Return whether a name states that an image is not a phase.
+
+    With `has_t2_visit`, "T2" is ignored, because it is the name of a visit.
+    """
     text = _own_text(stem)
     if has_t2_visit:
         text = re.sub(r"(?<![a-z0-9])t2(?![a-z0-9])", "", text, flags=re.I)
@@ -179,7 +182,10 @@ def _is_mask(stem: str, path: str) -> bool:
 
 
 def _find_numbered_times(stems: Iterable[str]) -> set[str]:
-    """Return the names t0, t1, t2, ... in which t2 is a time and not T2 weighting."""
+    """Return the names t0, t1, t2, ... in which t2 is a time and not T2 weighting.
+
+    The numbers are times if a series contains t0 or t3.
+    """
     series = defaultdict(list)
     for stem in stems:
         match = re.fullmatch(r"(.*(?:^|[^a-z])t)(\d{1,3})", stem, re.I | re.S)
@@ -718,8 +724,8 @@ def _count_fields(plain: str, series: Series) -> int:
 def _name_masks(rules: Sequence[str]) -> list[str]:
     """Return the TOML lines for masks, each with a name taken from its own words.
 
-    If there is only one kind of tumour mask, it is proposed as the reference, unless its name says
-    that a model made it.
+    If there is only one kind of tumour mask, it is proposed as the reference, unless its name
+    states that a model made it.
     """
     lines: list[str] = []
     names: set[str] = set()

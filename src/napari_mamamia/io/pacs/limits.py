@@ -104,7 +104,7 @@ class Pace:
         self.stop(f"the server sends more than {self._most_bytes / (1 << 20):.4g} MiB")
 
     def stop(self, reason: str) -> None:
-        """End the transfer, and store `reason`, because libraries change the error."""
+        """End the transfer, and store `reason`, because libraries replace the error."""
         self.reason = reason
         raise TimeoutError(reason)
 

@@ -32,7 +32,7 @@ NO: Final = frozenset(
      "residual disease", "benign", "negativ", "n\u00e9gatif", "gutartig", "benigne", "b\u00e9nin",
      "b\u00e9nigne", "falsch", "faux"}
 )  # fmt: skip
-"""Spellings of "no" in a cell."""
+"""Spellings of "no" in a cell, in lower case, with blanks for ``-`` and ``_``."""
 
 UNSEEN: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 """Invisible characters: soft hyphens, joiners, direction and byte order marks."""

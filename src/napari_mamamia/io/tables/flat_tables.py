@@ -32,8 +32,8 @@ def write_flat_table(
 
     The suffix is ``.csv``, ``.xlsx`` or ``.parquet``. Numbers have as many digits as are needed to
     read them back exactly, and whole numbers have no decimal point; NaN and infinite numbers become
-    empty cells. `n_rows` is used for the progress, and `name` is the name of the sheet. Cancelled
-    work leaves no file.
+    empty cells. `n_rows` is used for the progress, and `name` is the name of the sheet. If the work
+    is cancelled, no file remains.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def can_write_parquet() -> bool:
 
 
 def import_parquet(module: str = "pyarrow") -> Any:
-    """Import and return a module of pyarrow, which takes 0.1 s.
+    """Import and return a module of pyarrow; this is done on demand, because it takes 0.1 s.
 
     Raises
     ------

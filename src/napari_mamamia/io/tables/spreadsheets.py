@@ -48,7 +48,10 @@ _HIDDEN_ROW: Final = re.compile(rb"<(?:\w+:)?row\b[^<>]*\bhidden=[\"'](?:1|true)
 _CHUNK: Final = 1 << 20
 _OVERLAP: Final = 64
 _MOST: Final = 1 << 20
-"""Largest number of cells without a value (our choice)."""
+"""Largest number of cells without a value (our choice).
+
+A single merged range can have 17 billion cells.
+"""
 _REFERENCE: Final = re.compile(r"([A-Za-z]{1,3})([0-9]{1,7})")
 
 
@@ -248,8 +251,8 @@ def write_workbook(
     """Write rows as the only sheet of an .xlsx file; NaN and None become empty cells.
 
     Numbers have as many digits as are needed to read them back exactly. Characters that are invalid
-    in spreadsheets become "?", and a string that starts with = is not a formula. Cancelled work
-    leaves no file.
+    in spreadsheets become "?", and a string that starts with = is not a formula. If the work is
+    cancelled, no file remains.
 
     Raises
     ------

@@ -57,8 +57,8 @@ def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool 
 
     The suffix determines the format: ``.csv``, ``.xlsx`` (one sheet "case_scores", in which invalid
     characters become "?") or ``.parquet`` (strings and float64). Numbers have as many digits as are
-    needed to read them back exactly. NaN and infinite values are empty cells. Cancelled work leaves
-    no file.
+    needed to read them back exactly. NaN and infinite values are empty cells. If the work is
+    cancelled, no file remains.
 
     Raises
     ------

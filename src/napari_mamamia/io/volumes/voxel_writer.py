@@ -242,7 +242,8 @@ def save_volume(
 ) -> None:
     """Write `content` to a temporary file, compare it with the voxels, and rename the file.
 
-    Progress counts planes. Cancelled work leaves an older file unchanged and no new file.
+    Progress is reported in planes. If cancelled, an older file is unchanged and no new file
+    remains.
 
     Compressed blocks are decompressed and compared with the voxels while they are written. Then the
     checksum of the file is compared with that of the written bytes, and the header with the

@@ -99,8 +99,8 @@ class WorkspaceMark:
     def write(self, workspace: Path) -> None:
         """Write the entry into the file of an existing workspace, if it is not there yet.
 
-        A workspace that does not exist or is not writable stays unchanged, because nothing depends
-        on the record until the workspace is moved.
+        A workspace that does not exist or is not writable is not changed, because the entry is
+        needed only after the workspace is moved.
         """
         if not self.prints or not workspace.is_dir():
             return

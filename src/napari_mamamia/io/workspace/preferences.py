@@ -27,7 +27,7 @@ _KIND_OF: Final = {
     **dict.fromkeys(("images", "segmentations", "patient_info_files"), LayoutKind.MAMA_MIA),
     **dict.fromkeys(("imagesTr", "imagesTs", "labelsTr", "labelsTs"), LayoutKind.PATTERN),
 }
-"""Kinds of folders in the file, by the name of the setting."""
+"""Kind of layout by the name of a folder that is typical of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def _run_facts(config: BundleConfig) -> Iterator[tuple[str, Setting]]:
 
 
 def _blends_labels(config: BundleConfig) -> bool:
-    """Return whether labels, instead of probabilities, are resampled to the image's grid."""
+    """Return whether labels, and not probabilities, are resampled linearly to the image's grid."""
     names = [step.name for step in config.postprocessing]
     if "AsDiscreted" not in names:
         return False

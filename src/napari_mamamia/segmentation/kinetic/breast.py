@@ -143,8 +143,8 @@ def _deep_level(rows: Floats, there: Bools, step: float, width_mm: float) -> Flo
 
     Every window of `width_mm` within the row reaches the chest somewhere; its deep percentile is
     the level of the chest there. Each point takes the most anterior level of the windows that
-    contain it, so windows that reach the neck do not count. Only skin that is `there` is used,
-    because the signal of the body fades at the ends of a view, far from the coil.
+    contain it, so windows that reach the neck have no effect. Only skin where `there` is True is
+    used, because the signal of the body fades at the ends of a view, far from the coil.
     """
     n = rows.shape[1]
     width = min(max(round(width_mm / step), 1), n)
@@ -284,7 +284,7 @@ def _tissue_from(
 
     In the front half, air is a peak of the histogram and tissue is its long tail. The threshold is
     the level farthest below the line from the peak to the end of the tail (Zack 1977). Voxels that
-    are exactly zero, and their neighbours, do not count, because scanners fill the border of a
+    are exactly zero, and their neighbours, are ignored, because scanners fill the border of a
     corrected image with zeros. If they make up 40 % or more, the air was set to zero.
     """
     bright = float(np.percentile(coarse, 95))

@@ -35,7 +35,7 @@ def pool_factors(spacing_mm: Sequence[float], coarsest_mm: float) -> Factors:
 
 
 def pooled_job(volume: NDArray[Any], factors: Factors, text: str) -> NDArray[np.float32]:
-    """Average blocks of `factors` voxels; progress counts planes along the first axis.
+    """Average blocks of `factors` voxels; progress is reported in planes along the first axis.
 
     Parameters
     ----------

@@ -101,8 +101,8 @@ class TilePlan:
 
     `skipped` is the number of tiles outside the region. `model_shape` is the volume's shape on the
     model's grid, and `bytes_needed` is the memory for the sums, the data and the largest
-    preparation step. `first` is the plan for the first stage of a cascade, whose tiles count by
-    their numbers of voxels; a tile of this plan has `tile_voxels`.
+    preparation step. `first` is the plan for the first stage of a cascade; the tiles of both stages
+    are weighted by their number of voxels, which is `tile_voxels` for this plan.
     """
 
     tiles: int

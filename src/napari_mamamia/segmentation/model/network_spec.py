@@ -25,7 +25,7 @@ class OutputKind(StrEnum):
     """The meaning of a network's output values at a voxel.
 
     The first two kinds have background as their first output, and the largest output wins. In the
-    other kinds, each label is independent and counts above the threshold.
+    other kinds, each label is independent and applies where its value is above the threshold.
     """
 
     LOGITS = "logits"

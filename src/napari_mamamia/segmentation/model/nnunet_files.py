@@ -95,7 +95,7 @@ class ModelFiles:
 def open_files(path: Path) -> ModelFiles:
     """Return the files at `path`: a folder (at most six levels), a zip, or a single file.
 
-    A torch checkpoint is also a zip, but counts as a single file.
+    A torch checkpoint is technically a zip, but is treated as a single file.
 
     Raises
     ------

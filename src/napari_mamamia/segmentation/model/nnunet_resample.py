@@ -63,7 +63,7 @@ def resample_channel(
 ) -> Any:
     """Return one volume on a new grid as a float32 tensor of `shape`.
 
-    Values stay within the original range of the volume or, with thick slices, of the slice.
+    Values are clipped to the original range of the volume or, with thick slices, of the slice.
 
     Parameters
     ----------

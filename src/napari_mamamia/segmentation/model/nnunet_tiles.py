@@ -40,7 +40,10 @@ from napari_mamamia.segmentation.model.nnunet_plans import Plans
 from napari_mamamia.segmentation.model.planner import OutOfMemoryError
 
 Forward = Callable[[Any], Any]
-"""A network as a function from a batch of one tile to its outputs."""
+"""A network as a function from a batch of one tile to its outputs.
+
+The batch is float32 ``(1, channel, ...)``; the outputs are float32 of the same size.
+"""
 
 Weigh = Callable[[tuple[int, ...], str], Any]
 """A function from a patch size and a device to the weight of each voxel in a tile."""

@@ -18,10 +18,10 @@ from napari_mamamia.segmentation.nnunet.card import nnunet_card_at
 def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> TilePlan:
     """Combine the cost plan of a cascade's second stage with that of its first stage.
 
-    The stages run one after the other, so the larger memory of the two counts. The second stage
-    also holds the first stage's labels (one byte for each voxel of the case). Both networks stay
-    loaded: the caller counts the weights of the second stage, and this function those of the first
-    (`card`).
+    The stages run one after the other, so the run needs the larger memory of the two. The second
+    stage also holds the first stage's labels (one byte for each voxel of the case). Both networks
+    stay loaded: the caller adds the weights of the second stage, and this function adds those of
+    the first (`card`).
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def after_first(ran: Ran, first: Ran, seconds: float) -> Ran:
 
 
 def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
-    """Return an upper limit of the tiles for a case on `grid`, or None for other kinds of model.
+    """Return an upper limit for the tiles of a case on `grid`, or None for other kinds of model.
 
     The mirrored axes are stored in the checkpoint, which is not opened. All axes are counted, so
     the engine's own plan never has more copies.

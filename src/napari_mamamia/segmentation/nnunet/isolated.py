@@ -1,7 +1,7 @@
 """Extract the weights from a rejected checkpoint, which is opened only in a sandbox.
 
-Code in the file has no network, sees a read-only system without personal files, can write only to
-one empty folder, and has limited time and memory. Only a safetensors file is taken from the
+Code in the file has no network access, sees a read-only system without personal files, can write
+only to one empty folder, and has limited time and memory. Only a safetensors file is taken from the
 sandbox.
 """
 

@@ -120,7 +120,7 @@ class PlannedSegmenter:
         return Estimate(plan, needed, free_memory_bytes(), is_known or measure)
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
-        """Segment `case` within the time limit; progress counts up to 1000.
+        """Segment `case` within the time limit, and report progress from 0 to 1000.
 
         Raises
         ------

@@ -1,6 +1,6 @@
 """Store the models that a user has added, with one small JSON file for each.
 
-The models themselves stay in their folders, which may be on a read-only disk. Nothing is
+The models themselves remain in their folders, which may be on a read-only disk. Nothing is
 downloaded.
 """
 

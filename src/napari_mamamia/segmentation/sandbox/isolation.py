@@ -1,6 +1,7 @@
 """Kinds of sandbox for untrusted programs, tested by trial runs on this computer.
 
-A sandboxed program has no network, can only read its input files, and can write to only one folder.
+A sandboxed program has no network access, can only read its input files, and can write to only one
+folder.
 """
 
 from collections.abc import Iterator, Sequence

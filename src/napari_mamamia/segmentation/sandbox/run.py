@@ -174,9 +174,9 @@ def _n_masks(output: Path) -> int:
 def _folder_bytes(folder: Path, most: int) -> int:
     """Return the total size in bytes of a folder's entries at any depth, ignoring links.
 
-    Each entry counts as at least a few bytes, so that the number of empty files is limited too.
-    Counting stops above `most`. If a folder cannot be read or is nested too deeply, the result is
-    above `most`.
+    For each entry, at least a few bytes are counted, so that the number of empty files is limited
+    too. Counting stops above `most`. If a folder cannot be read or is nested too deeply, the result
+    is above `most`.
     """
     total, waiting = 0, [str(folder)]
     while waiting and total <= most:

@@ -127,9 +127,9 @@ RESOURCES: Final = (
 class TreeUse:
     """Resources used by a process and its descendants, including zombie processes.
 
-    `held_bytes` is the memory and kernel memory that they hold, by kind. Shared memory counts for
-    each process, and kernel memory counts with its maximum size, so the sum is an upper bound.
-    `shared_bytes` is the shared memory included in `resident`.
+    `held_bytes` is the memory and kernel memory that they hold, by kind. Shared memory is counted
+    for each process, and kernel memory is counted at its maximum size, so the sum is an upper
+    bound. `shared_bytes` is the shared memory included in `resident`.
     """
 
     members: tuple[int, ...]
@@ -217,9 +217,9 @@ def _folder_bytes(folder: str) -> int:
 def _socket_bytes(net: Path) -> int:
     """Return the maximum number of bytes that a sandbox's sockets can hold, even if closed.
 
-    The sandbox has its own network namespace. A unix socket counts as twice the default buffer
-    size. Any other socket counts as the system's maximum buffer size if it has data waiting.
-    Source: proc_net(5); the kernel's documentation of networking, ip-sysctl and netdevices.
+    The sandbox has its own network namespace. A unix socket is assumed to hold twice the default
+    buffer size, and any other socket with waiting data the system's maximum buffer size. Source:
+    proc_net(5); the kernel's documentation of networking, ip-sysctl and netdevices.
     """
     with suppress(OSError, ValueError, IndexError):
         if (net.parent / "ns/net").samefile(_PROC / "self/ns/net"):

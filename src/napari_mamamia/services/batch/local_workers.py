@@ -80,7 +80,6 @@ def _run_cases(
     limit_s: float | None,
     answers: "SimpleQueue[Outcome[R] | Exception]",
 ) -> None:
-    """Run waiting cases in `child` until none is left."""
     n_cases = 1
     try:
         while chunk := _take(waiting, max(1, min(n_cases, len(waiting) // (2 * workers)))):

@@ -90,7 +90,7 @@ class CaseRow:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Known reasons why the case cannot be opened; none before its headers are read."""
+        """Known reasons why the case cannot be opened, or () before its headers are read."""
         return () if self.files.is_pending else tuple(self.files.problems)
 
     @property

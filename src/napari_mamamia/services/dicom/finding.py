@@ -364,7 +364,7 @@ def _without_pre(exam: Exam, first: int) -> list[str]:
 
 
 def _list_refused_series(study: Study, settings: ImportSettings) -> tuple[SeriesRow, ...]:
-    """Return the series of a rejected study; empty if the headers do not identify them."""
+    """Return the series of a rejected study, or () if the headers do not identify them."""
     try:
         with explained(study.folder, "a table of series", "export the study again"):
             return list_series(study.images, settings.selection, allow_thin=settings.allow_thin)

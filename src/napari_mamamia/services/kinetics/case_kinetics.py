@@ -256,7 +256,7 @@ def case_kinetics(
 
 
 def diameters_mm(mask: NDArray[np.bool_], grid: Grid) -> tuple[float, float]:
-    """Return the longest diameter in 3-D and in any acquired slice, in mm; NaN if empty.
+    """Return the longest diameter in 3-D and in any acquired slice, in mm, or NaN if empty.
 
     Parameters
     ----------

@@ -553,7 +553,7 @@ def _compare_thresholds(own: float, theirs: float | None) -> str:
 def _count_different(
     inside: NDArray[np.bool_], images: FtvImages, placed: PlacedSeg, theirs: int
 ) -> float:
-    """Return the number of voxels in which our mask and the SEG's differ; NaN if undefined."""
+    """Return the number of voxels in which our mask and the SEG's differ, or NaN if undefined."""
     if int(np.count_nonzero(placed.mask)) != theirs:
         return math.nan
     mine = np.zeros(placed.mask.shape, np.bool_)

@@ -323,7 +323,7 @@ def save_curve_figure(plot: curves.CurvePlot, path: Path) -> Path:
 
 
 def map_ranges(kind: str) -> tuple[MapRange, ...]:
-    """Return the fixed colour ranges of a map, default first; empty for a map of classes."""
+    """Return the fixed colour ranges of a map, default first, or () for a map of classes."""
     return MAPS[kind].ranges if kind in MAPS else ()
 
 

@@ -200,7 +200,7 @@ def find_slice(drawn: Measurement, grid: Grid) -> Slice:
 
 
 def list_lines(kind: MeasureKind, points: Sequence[PointMm]) -> list[NDArray[np.float64]]:
-    """Return the lines of a shape, each (points, 3) in RAS mm; empty for a key image."""
+    """Return the lines of a shape, each (points, 3) in RAS mm, or [] for a key image."""
     every = np.asarray(points, np.float64)
     if kind is MeasureKind.KEY_IMAGE:
         return []

@@ -89,7 +89,7 @@ def entropy_bits(probability: NDArray[np.floating]) -> NDArray[np.float32]:
 
 
 def uncertainty_kinds(prediction: Prediction) -> tuple[UncertaintyKind, ...]:
-    """Return the uncertainty measures of a prediction; empty if there is no probability map."""
+    """Return the uncertainty measures of a prediction, or () without a probability map."""
     maps = (
         (UncertaintyKind.ENTROPY, prediction.probability),
         (UncertaintyKind.VARIANCE, prediction.variance),

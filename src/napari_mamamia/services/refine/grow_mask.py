@@ -209,7 +209,6 @@ def _clear_planes(
 def _find_empty(
     mask: NDArray[np.bool_], box: Box, planes: Sequence[tuple[int, int]]
 ) -> tuple[tuple[int, int], ...]:
-    """Return the planes on which a mask in a box is empty."""
     return tuple(
         (axis, index)
         for axis, index in planes

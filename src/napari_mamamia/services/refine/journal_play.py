@@ -330,7 +330,6 @@ class JournalPlay:
         self.saved_marks = ()
 
     def _mark_verified(self, item: journal.PlacedRecord, saved_crc: int | None) -> None:
-        """Mark the mask as verified up to this record."""
         self.verified, self.is_doubtful = item.number, False
         self.saved_crc, self.unsaved, self._acts = saved_crc, 0, []
 

@@ -195,7 +195,7 @@ def _image_notes(play: JournalPlay, case: Case) -> list[str]:
     then = play.sittings[-1].opened.phases
     if not then or then == now:
         return []
-    return ["the images are not the ones that were edited, so replayed strokes may differ"]
+    return ["the images differ from the images that were edited, so replayed strokes may differ"]
 
 
 def _stroke_notes(repeated: _Repeated) -> list[str]:

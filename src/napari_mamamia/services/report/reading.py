@@ -54,7 +54,7 @@ class ReportSource:
 
 @dataclass(frozen=True, slots=True)
 class ReportRecords:
-    """The records in a workspace: findings, measurements, and notes on damaged records."""
+    """The records in a workspace: findings, measurements, and notes about damaged records."""
 
     findings: Mapping[FindingsKey, FindingsRecord]
     measurements: MeasurementRecord

@@ -223,7 +223,6 @@ def _find_laterality(lesion: Lesion, rows: Sequence[AnswerRow]) -> str:
 def _code_measures(
     measures: tuple[Measure, ...], *, is_computed: bool = False
 ) -> tuple[CodedNumber, ...]:
-    """Return the defined measures as coded numbers."""
     return tuple(
         CodedNumber(
             (measure.code.value, measure.code.scheme, measure.name),

@@ -204,7 +204,7 @@ def numbers_of(rows: Sequence[CaseScore], field: str) -> NDArray[np.float64]:
 
 
 def ranks_of_texts(texts: Sequence[str]) -> NDArray[np.float64]:
-    """Return the alphabetical rank of each string, (n,) float64; NaN for an empty string."""
+    """Return the alphabetical rank of each string, (n,) float64, or NaN for an empty string."""
     letters = max(1, min(max(map(len, texts), default=0), _SORTED_LETTERS))
     array = np.empty(len(texts), dtype=f"<U{letters}")
 
@@ -365,7 +365,7 @@ def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, .
 def _merge_groupings(
     variable: str, n: int, parts: Sequence[tuple[NDArray[np.intp], groups.Grouping]]
 ) -> Facet:
-    """Return the facet of a variable for all n cases from groupings of subsets of rows."""
+    """Merge groupings of subsets of rows into the facet of a variable for all n cases."""
     every = tuple(dict.fromkeys(label for _, grouping in parts for label in grouping.labels))
     # The groups of a row are the bits of one number; groups without their own bit share the last
     # bit.

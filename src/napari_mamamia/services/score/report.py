@@ -357,7 +357,7 @@ def _make_columns(looks: Looks) -> tuple[CaseColumn, ...]:
 def picture_pair(
     model: str, case_id: str, files: tuple[Path | None, Path | None], settings: ScoreSettings
 ) -> list[CasePicture]:
-    """Return the image of a case from its reference and prediction; empty without a prediction.
+    """Return the image of a case from its reference and prediction, or [] without a prediction.
 
     If the masks can no longer be read or compared, a `MamamiaError` is raised.
     """

@@ -530,7 +530,7 @@ def score_pairs(
     store: Path | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> Scored:
-    """Score all pairs of one model and compute the cohort's numbers.
+    """Score all pairs of one model and compute the cohort's metrics.
 
     `place`, `store` and `existing` are as in `run_batch`.
 

@@ -270,7 +270,7 @@ class JobRunner(QObject):
         return lane in self._newest
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until all threads have ended, such as before closing; return False on timeout."""
+        """Wait until all threads have ended; return False if this takes longer than `timeout_s`."""
         end = time.monotonic() + timeout_s
         for worker in tuple(self._workers.values()):
             worker.thread.join(max(0.0, end - time.monotonic()))

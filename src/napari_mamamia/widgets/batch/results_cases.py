@@ -204,7 +204,7 @@ class ResultsModel(QAbstractTableModel):
         return [rows[row].case_id for row in self._shown.rows]
 
     def case_keys(self) -> list[str]:
-        """Return the keys of the shown cases, in which letter case makes no difference."""
+        """Return the keys of the shown cases, which do not depend on letter case."""
         if self._table is None or self._shown is None:
             return []
         return self._shown.pick(self._table.keys)

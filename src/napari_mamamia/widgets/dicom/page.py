@@ -523,7 +523,7 @@ class ImportPage(QWidget):
         self._show_note(text, "error")
 
     def show_ready(self, blocked: str, n_cases: int, *, can_open: bool) -> None:
-        """Show whether an import can start, and what prevents it."""
+        """Show whether an import can start or, if not, what prevents it."""
         self.start.setText(
             tr_n(
                 "Import {n} case",

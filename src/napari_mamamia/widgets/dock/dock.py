@@ -215,7 +215,7 @@ class PanelFold(WindowPart):
         self._notifier.said.connect(self._keep_message)
 
     def follow_results(self, bottom: BottomDock) -> None:
-        """Also hide the results while only the image is shown."""
+        """Hide the results as well while only the image is shown."""
         self._bottom = bottom
 
     def actions(self) -> dict[str, Callable[..., object]]:
@@ -344,7 +344,7 @@ _RESULTS_SHARE: Final = 0.45
 
 
 class MamamiaDock(ReadingOrder, DockParts):
-    """The MAMA-MIA panel, of which each viewer has one.
+    """The MAMA-MIA panel; each viewer has one.
 
     Parameters
     ----------

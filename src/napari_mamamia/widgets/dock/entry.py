@@ -153,7 +153,7 @@ class WaitingPanel(QWidget):
         self._give_way(is_gradual=False)
 
     def event(self, event: QEvent) -> bool:
-        """Survive the removal of the dock in which the panel is created."""
+        """Keep this widget if the dock in which the panel is created is removed."""
         if event.type() == QEvent.Type.ParentChange and self._home and self.parent() is None:
             self._leave_dock()
         return bool(super().event(event))

@@ -116,7 +116,7 @@ class AcceptChecks(WindowPart):
         list_gaps: Callable[[], tuple[Gap, ...]],
         show_gap: Callable[[Gap], object],
     ) -> None:
-        """Also list the gaps of the form on this page; the page calls `look` after each change."""
+        """List the gaps of this page's form as well; the page calls `look` after each change."""
         self._forms.append(_Form(page, list_gaps, show_gap))
         self.look()
 

@@ -64,7 +64,7 @@ class KineticCase(WindowPart):
 
     @property
     def source(self) -> str:
-        """A short text on the source of the times, or "" if there are no times."""
+        """A short text about the source of the times, or "" if there are no times."""
         case = self._case
         if case is None:
             return ""
@@ -133,7 +133,7 @@ class KineticCase(WindowPart):
 
     @property
     def note(self) -> str:
-        """A note on all values of the case: "registered", or "" if the phases are as acquired."""
+        """A note about the values of the case: "registered", or "" for phases as acquired."""
         return "" if self._session.registered is None else "registered"
 
     def _switch_voxels(self) -> None:

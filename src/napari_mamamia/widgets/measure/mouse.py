@@ -82,7 +82,7 @@ class DrawTool(WindowPart):
         self.attach(self._scene.viewer)
 
     def attach(self, viewer: Any) -> None:
-        """Enable drawing in this view of the case too."""
+        """Enable drawing in this view of the case as well."""
         viewer.mouse_drag_callbacks.append(self._follow_grip)
         viewer.mouse_drag_callbacks.append(self._follow_drawing)
         viewer.mouse_move_callbacks.append(self._follow_move)

@@ -268,7 +268,7 @@ class ViewDrawings:
             self._sheet.update()
 
     def _find_transform(self) -> QTransform | None:
-        """Return the transform from displayed mm (across, down) to pixels; None in 3-D."""
+        """Return the transform from displayed mm (across, down) to pixels, or None in 3-D."""
         camera, dims = self.viewer.scene.camera, self.viewer.dims
         if len(dims.displayed) != 2:
             return None

@@ -81,7 +81,7 @@ class Growing(WindowPart):
 
     @property
     def note(self) -> str:
-        """The note on the current step if the step is a growth, or "" otherwise."""
+        """The note about the current step if it is a growth, or "" otherwise."""
         live = self._editing.live
         if live is None or self._noted is None or not live.position:
             return ""
@@ -110,7 +110,7 @@ class Growing(WindowPart):
         self._noted = self._cut_off = None
 
     def seed_text(self) -> str:
-        """Return a text on the evidence from which the next growth starts."""
+        """Return a text about the evidence from which the next growth starts."""
         live, kind = self._editing.live, self.kind
         if live is not None and kind is GrowthKind.OUTLINES:
             count = len(outlined_slices(steps_of(live), live.label))

@@ -253,7 +253,7 @@ class MouseTools(WindowPart):
             tool.setParent(self)
 
     def attach(self, viewer: Any) -> None:
-        """Also enable the mouse tools in this view of the case."""
+        """Enable the mouse tools in this view of the case as well."""
         self.painting.attach(viewer)
         self.drawing.attach(viewer)
         self.aim.attach(viewer)

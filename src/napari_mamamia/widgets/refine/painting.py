@@ -244,7 +244,7 @@ class Painting(WindowPart):
         self._cursor.held.changed.connect(self._hold_keys)
 
     def attach(self, viewer: Any) -> None:
-        """Also paint in this view of the case, whose layers show the same arrays."""
+        """Enable painting in this view of the case, whose layers show the same arrays."""
         viewer.mouse_drag_callbacks.append(self._follow_drag)
         viewer.mouse_move_callbacks.append(self._follow_move)
         viewer.mouse_wheel_callbacks.append(self._turn_wheel)

@@ -190,7 +190,7 @@ class RefineTools(QWidget):
             self.reach_wanted.emit(radius_mm)
 
     def show_grow_note(self, text: str) -> None:
-        """Show notes on the grown region; "" hides the notes."""
+        """Show notes about the grown region; "" hides the notes."""
         self.grow_note.setText(text)
         self.grow_note.setVisible(bool(text))
 

@@ -146,7 +146,7 @@ class WheelTurns(WindowPart):
             self._step_slices(viewer, by)
 
     def attach(self, viewer: Any) -> None:
-        """Also scroll the slices of this view of the case."""
+        """Enable scrolling through the slices in this view of the case."""
         for function in slice_scrolling(viewer):
             viewer.mouse_wheel_callbacks.remove(function)
             viewer.mouse_wheel_callbacks.append(self._leave_to(function))

@@ -40,7 +40,7 @@ class Aim(WindowPart):
         self._jobs.ended.connect(self._on_job)
 
     def attach(self, viewer: Any) -> None:
-        """Also check this view of the case."""
+        """Include this view of the case in the checks."""
         dims = viewer.dims.events
         for event in (dims.ndisplay, dims.order, dims.margin_left, dims.margin_right):
             event.connect(self.look)

@@ -108,7 +108,7 @@ class WindowLevelDrag:
         self.attach(scene.viewer)
 
     def attach(self, viewer: Any) -> None:
-        """Also handle drags in this view of the case."""
+        """Enable window/level drags in this view of the case."""
         viewer.mouse_drag_callbacks.append(self._follow_drag)
         viewer.canvas.overlays[_NUMBERS] = TextOverlay(position="bottom_left")
 

@@ -30,7 +30,7 @@ _COLOUR: Final = "rgba(240, 228, 66, 190)"
 def canvas_place(
     world: Sequence[float], viewer: Any, size: tuple[int, int]
 ) -> tuple[float, float] | None:
-    """Return the pixel of a world position on a canvas of `size` (width, height); None in 3-D.
+    """Return the pixel of a world position on a canvas of `size` (width, height), or None in 3-D.
 
     `world` is (slice, row, column) in mm as displayed in the main view.
     """
@@ -337,7 +337,7 @@ class PaneWindow:
             self._leave.start([self._close_one] * len(self._gone))
 
     def settle(self) -> None:
-        """Also draw the cross-hair of the main view."""
+        """Draw the cross-hair of the main view as well."""
         canvas = adapter.canvas_widget(self._viewer)
         if canvas is not None and None not in self._crosses:
             self._crosses[None] = CrossHair(self._viewer, canvas)

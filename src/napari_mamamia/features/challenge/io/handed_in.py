@@ -46,7 +46,7 @@ _MOST_RATIO: Final = 100
 _FREE_BYTES: Final = 16 << 20
 _MASK_RATIO: Final = 200
 _FREE_MASK_BYTES: Final = 2 << 30
-"""Unpacked bytes of masks up to which the compression ratio is not limited (our choice).
+"""Unpacked size of masks, in bytes, up to which any compression ratio is allowed (our choice).
 
 Tables and programs shrink by a factor of 5 to 30, but a mask of zeros by a factor of 1000. The
 voxels of a mask are read only after its header was compared with the file size.
@@ -206,7 +206,7 @@ def seal_submission(path: Path, target: Path, limits: ChallengeLimits) -> Sealed
     Raises
     ------
     FormatError
-        If a file cannot be read, a limit is exceeded, or a zip archive holds a name outside the
+        If a file cannot be read, a limit is exceeded, or a zip archive contains a name outside the
         folder, a link, a repeated name or an encrypted file.
     """
     target.mkdir(parents=True)

@@ -11,14 +11,14 @@ from napari_mamamia.io.tables.tables import write_json
 
 BOARD_FILE: Final = "leaderboard.json"
 SEVERAL: Final = 3
-"""Number of nearly identical masks from which on a warning is shown (our choice)."""
+"""Number of almost perfect masks of a team at which a warning is shown (our choice)."""
 _LARGEST_PAGE: Final = 1 << 28
 _REMEDY: Final = "make the leaderboard again with `mamamia challenge rank`"
 
 
 @dataclass(frozen=True, slots=True)
 class ChanceEvidence:
-    """Whether a team's responses are better than chance.
+    """The test of whether a team's responses are better than chance.
 
     Parameters
     ----------

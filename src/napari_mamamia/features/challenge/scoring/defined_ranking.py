@@ -45,9 +45,9 @@ class ValueState(StrEnum):
 
     OK = "ok"
     NOT_DEFINED = "not defined"
-    """The answer is such that the measure has no value."""
+    """The measure has no value because of the answer, such as an empty mask."""
     NO_TRUTH = "no truth"
-    """The truth is such that the measure has no value; the case counts for no team."""
+    """The measure has no value because of the truth; the case counts for no team."""
     FAILED = "failed"
     """The answer is missing, cannot be read, or does not fit the truth."""
 
@@ -175,7 +175,7 @@ def _reduce_rows(rule: MeasureRule, rows: Sequence[_FLOAT], weights: NDArray[np.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DefinedRanking:
-    """Teams ranked by a definition.
+    """The result of ranking teams by a challenge definition.
 
     `numbers` maps the id of each measure to its values (m,). `scores` (m,) are the values of the
     formula or, without a formula, mean ranks; `ranks` is (m,). `stability` is None without

@@ -251,7 +251,8 @@ def radiomics_rows(case: CaseAnswer) -> Rows:
 def frechet_distance(rows: Rows) -> float:
     """Return the log of the Fréchet distance between normal distributions fitted to features.
 
-    Features are z-scores by mean and SD of the truth. Source: Konz et al., arXiv 2412.01496.
+    Features are standardised with the mean and SD of the truth. Source: Konz et al., arXiv
+    2412.01496.
     """
     from scipy.linalg import sqrtm
 

@@ -58,7 +58,7 @@ def aggregate(values: NDArray[np.float64]) -> Aggregate:
 
 
 def withheld_groups(sizes: Sequence[int], smallest: int = SMALLEST_GROUP) -> tuple[int, ...]:
-    """Return the indices of groups that must not be shared, because they are small or reveal one.
+    """Return the indices of groups that must not be shared: small ones, and some larger ones.
 
     `sizes` holds the sizes of all groups of a variable; cases in no group form another group. The
     total is public, so a single withheld group could be computed. The smallest other groups are

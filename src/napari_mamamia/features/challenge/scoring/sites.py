@@ -1,4 +1,4 @@
-"""Rank algorithms over equally weighted sites, find their worst sites, and omit each site.
+"""Rank algorithms over equally weighted sites, also with each site omitted in turn.
 
 Source: FeTS, Zenk et al., Nature Communications 16 (2025) 6274, and FeTS-AI/Challenge, commit
 1c122653 (reimplemented from its behaviour, without copied code).

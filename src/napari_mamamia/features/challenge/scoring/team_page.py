@@ -174,7 +174,7 @@ _FOR_WHOM: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TeamDetails:
-    """The content of a team's page besides its ranks.
+    """The content of a team's page apart from the ranks.
 
     The page begins with `answers` and `facts`. `notes` explain, by case, values that do not come
     from the team. `parts` are additional columns of the case table, each with a heading and values

@@ -48,9 +48,10 @@ _MOST_ROWS: Final = 4
 
 
 class RankingForm(QWidget):
-    """The score tables to rank, the metric, and a button that starts.
+    """Form with the score tables to rank, the metric, and a start button.
 
-    The signal `start_wanted` carries the tables and the metric; `scoring_wanted` carries nothing.
+    The signal `start_wanted` carries the tables and the metric; `scoring_wanted` requests the page
+    for scoring.
     """
 
     start_wanted = Signal(object, str)
@@ -90,7 +91,7 @@ class RankingForm(QWidget):
         self.show_tables(())
 
     def show_tables(self, tables: Sequence[AlgorithmTable]) -> None:
-        """Show the score tables that were found, all ticked."""
+        """List the score tables that were found, with all of them ticked."""
         self.tables.clear()
         for table in tables:
             self._add_table(table)

@@ -190,7 +190,7 @@ def _penalised_loss(
 def deviance(label: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return -2 times the log likelihood of each case, (n,).
 
-    Probabilities are limited to 1e-15 away from 0 and 1.
+    Probabilities are clipped to at least 1e-15 and at most 1 - 1e-15.
 
     Parameters
     ----------

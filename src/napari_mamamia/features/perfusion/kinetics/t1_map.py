@@ -79,7 +79,7 @@ def t1_of_flip_angles(
     Raises
     ------
     CaseError
-        As for `require_flip_angles`.
+        See `require_flip_angles`.
 
     Source: linear form of the Ernst formula, S / sin a over S / tan a with slope E = exp(-TR / T1)
     and intercept S0 (1 - E), Gupta 1977 (J Magn Reson 25:231), OSIPI CAPLEX M.SM2.002.

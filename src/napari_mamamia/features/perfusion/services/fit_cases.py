@@ -492,9 +492,9 @@ def t1_of_volumes(
     Raises
     ------
     CaseError
-        As for `t1_of_flip_angles`; also if a file contains several volumes.
+        If a file contains several volumes; for other reasons see `t1_of_flip_angles`.
     FormatError, GridMismatchError
-        As for `read_t1_map`.
+        See `read_t1_map`.
     """
     volumes = []
     for number, path in enumerate(paths):

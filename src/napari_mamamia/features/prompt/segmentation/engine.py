@@ -126,7 +126,7 @@ class PromptEngine(Protocol):
         """Return the box that a prompt changed, with the new mask; empty if unchanged."""
 
     def undo(self, checksum: int) -> bool:
-        """Undo the last prompt; return whether the CRC-32 of the mask is then `checksum`."""
+        """Undo the last prompt; return whether the mask then has the CRC-32 `checksum`."""
 
     def close(self) -> None:
         """Stop the engine; `connect` can start it again."""

@@ -151,7 +151,7 @@ class WorkerEngine:
             raise self._refuse_answer(str(error)) from error
 
     def undo(self, checksum: int) -> bool:
-        """Undo the last prompt; return whether the CRC-32 of the mask is then `checksum`."""
+        """Undo the last prompt; return whether the mask then has the CRC-32 `checksum`."""
         answer, _ = self._ask({"do": "undo"}, None, "Taking back the last prompt")
         return answer.get("undone") is True and answer.get("crc") == checksum
 

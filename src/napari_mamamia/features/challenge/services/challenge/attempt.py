@@ -84,7 +84,7 @@ _LONGEST: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class HandedResponses:
-    """A response for each frozen case, or the reason why nothing is scored, with violations."""
+    """The response for each frozen case, or why nothing is scored; and all violations."""
 
     rows: tuple[ResponseRow, ...] = ()
     problem: str = ""
@@ -599,7 +599,7 @@ def _find_refusal(opened: OpenChallenge, contents: Contents) -> str:
 def _run_program(
     opened: OpenChallenge, folder: Path, contents: Contents, settings: ProgramSettings
 ) -> _Answers | Evaluation:
-    """Run a program in the sandbox, beginning with its express-lane cases."""
+    """Run a program in the sandbox, first on the express-lane cases as a trial."""
     challenge, limits = opened.challenge, opened.challenge.limits
     if opened.images is None:
         raise FormatError(

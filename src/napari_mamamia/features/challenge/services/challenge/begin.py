@@ -164,9 +164,9 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
     FormatError
         If a reference or the clinical table cannot be read.
     SaveConflictError
-        If `folder` already holds a challenge.
+        If `folder` already contains a challenge.
     SaveError
-        If the system refuses to write.
+        If the system does not allow writing.
     """
     sweep_below(folder)
     if (folder / CHALLENGE_FILE).exists():
@@ -462,7 +462,7 @@ def _measure_references(
 def _choose_express(
     settings: ChallengeSettings, case_ids: tuple[str, ...], volumes: dict[str, float]
 ) -> tuple[str, ...]:
-    """Return the express-lane cases, beginning with the hardest case (a small tumour)."""
+    """Choose the express-lane cases for a trial run, the hardest case (a small tumour) first."""
     if settings.express:
         spelled = {case_key(case_id): case_id for case_id in case_ids}
         missing = [

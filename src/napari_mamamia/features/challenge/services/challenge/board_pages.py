@@ -598,7 +598,7 @@ def rank_challenge(
     FormatError
         If the ledger, a score or a frozen input was changed.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     opened = read_challenge(folder)
     ledger = read_ledger(opened.attempts, opened.sha256)

@@ -115,7 +115,7 @@ def count_copies(
 
 
 def find_secret_files(opened: OpenChallenge) -> set[str]:
-    """Return the SHA-256 of the files that teams predict, which have the truth's first role.
+    """Return the SHA-256 of the truth files that teams must predict: those of the first role.
 
     The files of other roles, such as the pre-contrast images, are given to the teams.
     """

@@ -148,7 +148,7 @@ def publish(
     FormatError
         If a leaderboard differs from what its challenge records, or a file contains a case id.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     settings = settings or PublishSettings()
     tasks: list[PublicTask] = []

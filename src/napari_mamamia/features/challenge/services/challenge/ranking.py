@@ -835,7 +835,6 @@ def _make_row(entry: _Entry, score: float, place: float, guarded: float) -> Boar
 
 
 def _make_unscored_row(ledger: Ledger, team: str) -> BoardRow:
-    """Make the row of a team without a score in a task."""
     last = ledger.of_team(team)[-1]
     reason = f"{last.outcome.value}: {last.reason}" if last.reason else last.outcome.value
     if last.outcome is AttemptOutcome.SCORED:

@@ -1,4 +1,4 @@
-"""Seal, record and score submissions, one team at a time.
+"""Seal (copy), record and score submissions, one team at a time.
 
 Several organisers may run a challenge at the same time; each team is processed by only one of them.
 An interrupted run continues with the unfinished attempt.

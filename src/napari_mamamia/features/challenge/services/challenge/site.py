@@ -127,7 +127,7 @@ def evaluate_site(
     FormatError
         If a folder contains no mask, or the system does not allow reading a file.
     SaveConflictError
-        If `out` exists and `overwrite` is off.
+        If `out` exists and `overwrite` is False.
     """
     require_names([model.name for model in predictions])
     cases = [find_cases(reference, model.folder) for model in predictions]
@@ -476,7 +476,7 @@ def merge_sites(
     FormatError
         If a file cannot be read.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     files = [read_site_file(path) for path in paths]
     require_equal(files)

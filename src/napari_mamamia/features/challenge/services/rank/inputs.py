@@ -41,7 +41,7 @@ _UNUSABLE = frozenset(status.value for status in ScoreStatus if is_unusable(stat
 _SCORED = ("dsc", "norm_hd")
 """The two columns from which the challenge's composite score is computed."""
 _OTHER_UNIT: Final = 20
-"""Ratio of medians from which on different units are suspected (our choice)."""
+"""Ratio of medians at which different units are suspected (our choice)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def write_pages(pages: Mapping[str, Page], out: Path, *, overwrite: bool = False
     Raises
     ------
     SaveConflictError, SaveError
-        If a file exists and `overwrite` is off, or the system does not allow writing.
+        If a file exists and `overwrite` is False, or the system does not allow writing.
     """
     for number, (name, page) in enumerate(pages.items()):
         report_progress(number, len(pages), f"Writing {name}")

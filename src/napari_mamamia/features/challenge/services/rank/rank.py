@@ -61,7 +61,7 @@ def rank_files(
         If a file cannot be read, values are missing without a rule, or names do not match; in that
         case nothing is written.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     settings = settings or RankSettings()
     read = read_inputs(inputs)
@@ -117,7 +117,7 @@ def write_ranking(
     Raises
     ------
     SaveConflictError, SaveError
-        If a file exists and `overwrite` is off, or the system does not allow writing.
+        If a file exists and `overwrite` is False, or the system does not allow writing.
     """
     ranking, out = summary.ranking, summary.folder
     report_progress(0, 1, f"Writing {RANK_FILE}")

@@ -135,7 +135,7 @@ def take_responses(
 
 
 def constant_note(responses: Iterable[Response]) -> str:
-    """Return a note if all predicted classes are equal, or "" if not or for a single case."""
+    """Return a note if several cases all have the same predicted class, otherwise ""."""
     values = [response.pcr for response in responses]
     if len(values) < 2 or len(set(values)) != 1:
         return ""
@@ -574,7 +574,7 @@ def run_submission(
     CaseError
         If an id is unknown.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     settings = settings or SubmissionSettings()
     report_progress(0, 1, "Inspecting the submission")
@@ -621,7 +621,7 @@ def _run_parts(
     settings: SubmissionSettings,
     responses: Sequence[Response],
 ) -> tuple[list[CaseOutcome], str]:
-    """Run the express-lane cases and then the rest, updating the tables after each step."""
+    """Run the express-lane cases as a trial, then the rest; update the tables after each step."""
     all_outcomes: list[CaseOutcome] = []
     parts = _plan_parts(waiting, settings)
     for number, part in enumerate(parts):
@@ -647,7 +647,7 @@ def _run_parts(
 
 
 def _plan_parts(waiting: Sequence[CaseFiles], settings: SubmissionSettings) -> list[Part]:
-    """Return the starts of the program, beginning with the express-lane cases."""
+    """Return the starts of the program: first a trial of the express-lane cases."""
     limit = settings.limits.seconds
     express = limit if settings.express_seconds is None else settings.express_seconds
     n_first = min(settings.express, len(waiting))

@@ -23,7 +23,7 @@ class FocalReading(StrEnum):
     """The form of raFocal: the equations in the paper, or the computation in the published code."""
 
     PAPER = "paper"
-    """Bounias et al. 2025, Eq. 4 and 5, with one alpha for all boxes; the total is the sum."""
+    """Eq. 4 and 5 of Bounias et al. 2025, with one alpha for all boxes; the total is the sum."""
     REFERENCE_CODE = "reference-code"
     """The published code, which differs from the paper in several ways.
 

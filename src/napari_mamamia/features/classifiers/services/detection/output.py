@@ -55,7 +55,7 @@ def write_detection(
     Raises
     ------
     SaveConflictError
-        If a file exists and `overwrite` is off.
+        If a file exists and `overwrite` is False.
     SaveError
         If the operating system does not allow writing.
     """
