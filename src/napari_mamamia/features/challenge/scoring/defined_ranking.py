@@ -383,11 +383,11 @@ def _tabulate(
         columns.append([np.nan if rows is None or not np.isfinite(rows).all() else rows[0, 0]
                         for rows in counted])  # fmt: skip
     given = [[value.is_usable for value in team[name].values] for team in teams.values()]
-    has_truth = _has_truth(name, teams).any(axis=0)
+    has_truth = np.asarray(_has_truth(name, teams).any(axis=0))
     if not has_truth.any():
         return None
     kept = tuple(
-        case_id for case_id, is_kept in zip(cases, has_truth.tolist(), strict=True) if is_kept
+        case_id for case_id, is_kept in zip(cases, list(has_truth), strict=True) if is_kept
     )
     return RankingTable(tuple(teams), kept, np.array(columns).T[has_truth], rule.sign > 0,
                         metric=name, given=np.array(given).T[has_truth])  # fmt: skip
