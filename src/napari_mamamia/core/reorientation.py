@@ -70,7 +70,7 @@ class Reorientation:
 
 
 def reorientation_to(grid: Grid, orientation: str) -> Reorientation:
-    """Return the reorientation of `grid` to an orientation code.
+    """Return the reorientation of `grid` to the orientation given by three letters.
 
     Parameters
     ----------

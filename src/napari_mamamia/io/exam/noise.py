@@ -41,7 +41,7 @@ _QUIET: Final = 3
 """Divisor of the number of blocks: only the quietest third, with little anatomy, is used."""
 _LOUDER: Final = 2.0
 _EDGES: Final = 8.0
-"""Largest ratio of noise power between air and body; above it, the noisier contains edges."""
+"""Largest ratio of noise power between air and body; above it, the noisier one has edges."""
 _AIR: Final = 0.1
 _AT_ONCE: Final = 1 << 17
 _LEAST_STEPS: Final = 0.6

@@ -1,4 +1,4 @@
-"""The ``model.py`` of a submission: run a MONAI bundle, including code in the bundle.
+"""The ``model.py`` of a submission that runs a MONAI bundle, including code in the bundle.
 
 ``mamamia models wrap`` copies this file next to the bundle and its ``wrap.json``. The program runs
 in a sandbox with a Python that has MONAI, and executes the expressions and pickles in the bundle.

@@ -58,7 +58,7 @@ def after_first(ran: Ran, first: Ran, seconds: float) -> Ran:
 
 
 def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
-    """Return an upper limit of the tiles for a case on `grid`, or None for other kinds of model.
+    """Return an upper limit for the tiles of a case on `grid`, or None for other kinds of model.
 
     The mirrored axes are stored in the checkpoint, which is not opened. All axes are counted, so
     the engine's own plan never has more copies.

@@ -110,7 +110,7 @@ class WorkerProcess:
             raise self._explain_end() from error
 
     def next(self, wait_s: float) -> Message | None:
-        """Return the next event, or None after `wait_s`; raise `ModelError` without a process."""
+        """Return the next event, or None after `wait_s`; raise `ModelError` if the process died."""
         try:
             event = self._events.get(timeout=wait_s)
         except Empty:
