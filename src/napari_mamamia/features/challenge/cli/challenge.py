@@ -344,7 +344,9 @@ def rank(
     mentioned = set()
     for ranked in board.boards:
         measures = list(ranking.defined[ranked.task].numbers) if ranking.defined else []
-        heads = ("rank", "team", "n", "score", *(measures or ("performance", "fairness")))
+        named = ranking.defined[ranked.task].titles if ranking.defined else {}
+        titles = [named[name] for name in measures] or ["performance", "fairness"]
+        heads = ("rank", "team", "n", "score", *titles)
         numbers = [
             (
                 "–" if row.rank is None else show_rank(row),
