@@ -571,6 +571,7 @@ def test_numbers_are_ranked_over_the_sites_of_a_table_without_breast_columns(cou
     done = mamamia("challenge", "init", folder, *words, "--bootstrap", 0)
     assert done.returncode == 0, done.stderr
     assert "used site, not used age" in done.stdout
+    assert "TEAM.csv" in done.stdout
     shutil.copytree(counts / "teams", folder / "submissions", dirs_exist_ok=True)
     assert mamamia("challenge", "run", folder).returncode == 3
     rank_challenge(folder, counts / "board")

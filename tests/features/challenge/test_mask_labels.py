@@ -181,6 +181,7 @@ def cup(tmp_path):
     done = mamamia("challenge", "init", folder, "--challenge", tmp_path / "liver.yaml",
                    "--reference", tmp_path / "truth", "--bootstrap", 20)  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert "TEAM.csv" not in done.stdout  # such scores of a team are refused
     shutil.copytree(tmp_path / "teams", folder / "submissions", dirs_exist_ok=True)
     return folder
 

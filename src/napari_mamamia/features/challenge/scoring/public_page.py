@@ -95,9 +95,9 @@ def _answer_leader(task: PublicTask, drawn: PublicDraws) -> Answer:
     names = ", ".join(row.team for row in first)
     score = _find(first[0], "Score")
     text = f"{names} {'leads' if len(first) == 1 else 'share the first rank'}"
-    name = drawn.titles.get("Score", "score")
-    name = name[:1].lower() + name[1:]
-    text += f": {name} {_show(score)}" if score is None or score.value is not None else ""
+    name = drawn.titles.get("Score", "score").rstrip("\N{NO-BREAK SPACE}↑↓").lower()
+    best = " (1 is best)" if name == "mean rank" else ""
+    text += f": {name} {_show(score)}{best}" if score is None or score.value is not None else ""
     text += f" on {first[0].n:,} cases."
     if len(first) == 1 and first[0].first is not None:
         text += f" First in {100 * first[0].first:.0f} % of the resamples of the cases."
@@ -205,7 +205,7 @@ def _list_columns(
     for name in names:
         label = titles.get(name) or _label(name)
         columns.append(Column(f"{label}{', mean ± SD' if name in with_sd else ''}"))
-        columns.append(Column(f"{label}, 95 %"))
+        columns.append(Column(f"{label}, 95\N{NO-BREAK SPACE}%"))
     return columns
 
 
