@@ -238,8 +238,8 @@ def _draw(
     if scores:
         yield ReportFigure(
             f"boxes-{stem}",
-            f"{drawn.titles.get('Score', 'Scores')} in the resamples of the cases: median, quartiles "
-            f"and the central 95 %. No point is a case.{_list_undrawn(teams, scores)}",
+            f"{drawn.titles.get('Score', 'Scores')} in the resamples of the cases: median, "
+            f"quartiles and the central 95 %. No point is a case.{_list_undrawn(teams, scores)}",
             Drawing(score_boxes, (list(scores), [*map(_five_numbers, scores.values())],
                                   drawn.titles.get("Score", "Score")),
                     has_png=False),
