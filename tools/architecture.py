@@ -43,7 +43,7 @@ LIMITS = {
     "lines of code: cli": 3_345,
     "lines of code: core": 2_895,
     "lines of code: phantom": 2_000,
-    "lines of code: library": 2_690,
+    "lines of code: library": 2_705,
     "lines of code: metrics": 1_125,
     "lines of code: findings": 820,
     "lines of code: annotations": 410,
