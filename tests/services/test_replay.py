@@ -245,7 +245,7 @@ def test_a_stroke_settled_by_other_rules_is_told_and_not_counted_as_different(
     monkeypatch.setattr("napari_mamamia.services.refine.replay.VERSION", 99)
     done = replay_journal(journal, tmp_path / "b.nii.gz", case)
     assert (done.n_repeated, done.n_strokes) == (0, 0)
-    assert "2 strokes were settled by the rules of a different version" in done.notes[0]
+    assert "2 strokes were made by a version of this program with different rules" in done.notes[0]
 
 
 def run_with_threads(n, *words):

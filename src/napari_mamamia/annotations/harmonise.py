@@ -18,7 +18,7 @@ def harmonised(grid: Grid, profile: OrientationProfile) -> Reorientation:
 
     ``las-psr``: axial acquisitions to LAS, sagittal ones to PSR, in nibabel's convention (the
     letters of the file's x, y, z axes name the direction each runs *towards*); coronal ones, which
-    the paper does not mention, stay unchanged. Source: MAMA-MIA challenge paper, arXiv
+    the paper does not mention, are not changed. Source: MAMA-MIA challenge paper, arXiv
     2603.01250v2, harmonisation; it does not state its convention.
 
     Examples
@@ -37,7 +37,7 @@ def harmonised(grid: Grid, profile: OrientationProfile) -> Reorientation:
 
 
 def map_labels(values: NDArray[Any], rules: Sequence[LabelRule]) -> NDArray[np.uint8]:
-    """Return an array with each value replaced by its rule's target; 0 stays 0.
+    """Return an array with each value replaced by its rule's target; 0 is unchanged.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Replace a sheared grid by one with perpendicular axes, and resample volumes onto it."""
+"""Replace a sheared grid with one that has perpendicular axes, and resample volumes onto it."""
 
 import math
 from typing import Any, Final

@@ -1,7 +1,7 @@
-"""The command line `mamamia`; it needs neither a display nor napari.
+"""The command line `mamamia`, which needs neither a display nor napari.
 
-Each command parses its options, calls a service and prints the result. Exit codes: 0 all done, 1
-failed, 2 usage error, 3 finished without some cases, 130 stopped.
+Each command parses its options, calls a service and prints the result. Exit codes: 0 success, 1
+failure, 2 usage error, 3 finished but some cases failed, 130 stopped by the user.
 """
 
 from napari_mamamia.cli.app import app, main

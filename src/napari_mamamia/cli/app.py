@@ -1,4 +1,4 @@
-"""The command `mamamia`: its commands, and how the program starts and ends.
+"""The program `mamamia`: its list of commands, and how it starts and ends.
 
 The module of a command is imported only when the command runs. `mamamia --help` needs only this
 table and the metadata of the features.
@@ -31,7 +31,7 @@ from napari_mamamia.io.files.own_paths import sweep_temporary
 
 
 def load_command(command: Command) -> Any:
-    """Return a command, or a group of commands, with its options."""
+    """Import a command or a group of commands, and return it with its options."""
     member = load_attribute(command.attribute)
     if not isinstance(member, typer.Typer):
         program = Program()
@@ -52,7 +52,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "view",
             "napari_mamamia.cli.viewing:view",
-            "Open the window on exams, a data set or a review study, or on its start page.",
+            "Open exams, a data set or a review study in the window, or open its start page.",
         ),
         Command(
             "desktop",
@@ -62,14 +62,15 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "check-computer",
             "napari_mamamia.cli.checking:check_computer",
-            "Check this computer: hardware, extras, isolation, models on cases with known results.",
+            "Check this computer: hardware, optional packages, isolation, and models with "
+            "known output.",
         ),
     ),
     "Cases": (
         Command(
             "import",
             "napari_mamamia.cli.importing:import_",
-            "Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row.",
+            "Convert DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, clinical row.",
         ),
         Command(
             "pacs", "napari_mamamia.cli.pacs:app", "Query and retrieve from a PACS over DICOMweb."
@@ -77,36 +78,36 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "cases",
             "napari_mamamia.cli.viewing:cases",
-            "List the cases of a data set with their masks and problems.",
+            "List the cases of a data set, with their masks and problems.",
         ),
         Command(
             "layouts",
             "napari_mamamia.cli.viewing:layouts",
-            "List the known data-set layouts, or propose one for a folder.",
+            "List the known data-set layouts, or suggest one for a folder.",
         ),
         Command(
             "clinical",
             "napari_mamamia.cli.clinical:clinical",
-            "Show how the columns of a clinical table are read, and propose columns for other "
-            "fields.",
+            "Show how the columns of a clinical table are read, and suggest columns for "
+            "other fields.",
         ),
         Command(
             "register",
             "napari_mamamia.cli.case.registering:register",
-            "Register phases and write a new data set OUT and OUT/registration.csv; masks stay "
-            "valid.",
+            "Register phases, and write a new data set OUT with OUT/registration.csv; masks "
+            "remain valid.",
         ),
         Command(
             "straighten",
             "napari_mamamia.cli.case.straightening:straighten",
-            "Resample cases with sheared axes to orthogonal grids, and write a new data set OUT.",
+            "Resample cases with sheared axes to orthogonal grids, in a new data set OUT.",
         ),
     ),
     "Masks and measurements": (
         Command(
             "predict",
             "napari_mamamia.cli.predicting:predict",
-            "Segment the tumour, and write OUT/ID.nii.gz and OUT/ID.json for each case.",
+            "Segment the tumour in each case, and write OUT/ID.nii.gz and OUT/ID.json.",
         ),
         Command(
             "models",
@@ -116,13 +117,12 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "kinetics",
             "napari_mamamia.cli.case.kinetics:kinetics",
-            "Measure contrast curves, curve types, FTV and sizes: writes OUT/kinetics.csv (.xlsx).",
+            "Measure contrast curves, curve types, FTV and sizes: OUT/kinetics.csv (.xlsx).",
         ),
         Command(
             "report",
             "napari_mamamia.cli.case.report:report",
-            "Write a research report for each case: OUT/ID.html, PDF, DICOM SR and "
-            "OUT/measures.csv.",
+            "Write a research report per case: OUT/ID.html, PDF, DICOM SR and OUT/measures.csv.",
         ),
         Command(
             "findings",
@@ -132,7 +132,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "replay",
             "napari_mamamia.cli.replay:replay",
-            "Reproduce a mask from its journal, bit for bit; with images, also repeat each stroke.",
+            "Reproduce a mask bit for bit from its journal; with images, also replay each stroke.",
         ),
         Command(
             "export",
@@ -143,15 +143,14 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "verify",
             "napari_mamamia.cli.exporting:verify",
-            "Check a bundle for missing, changed and extra files; check each mask's grid and "
-            "labels.",
+            "Check a bundle for missing, changed and extra files, and each mask's grid and labels.",
         ),
     ),
     "Scores": (
         Command(
             "score",
             "napari_mamamia.cli.scoring:score",
-            "Compare folders of masks: OUT/case_scores.csv (.xlsx, .parquet), OUT/summary.json.",
+            "Score predicted masks against reference masks: OUT/case_scores.csv, OUT/summary.json.",
         ),
         Command(
             "score-table",
@@ -161,17 +160,17 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "score-pcr",
             "napari_mamamia.cli.scoring:score_pcr",
-            "Score predicted response (pCR) against the clinical table, and write "
+            "Score predicted responses (pCR) against the clinical table, and write "
             "OUT/summary.json.",
         ),
     ),
 }
-"""Core commands, grouped by their heading in `mamamia --help`."""
+"""The built-in commands, grouped by the headings in `mamamia --help`."""
 
 
 @cache
 def list_commands() -> Mapping[str, tuple[Command, ...]]:
-    """Return all commands by heading: the core commands, then those of the installed features.
+    """Return all commands by heading: built-in commands, then those of installed features.
 
     A feature's command never replaces an existing command.
     """
@@ -186,7 +185,7 @@ def list_commands() -> Mapping[str, tuple[Command, ...]]:
 
 
 class _Commands(Mapping[str, Any]):
-    """Commands by name; each is imported on first use."""
+    """A mapping from name to command; each command is imported on first use."""
 
     def __init__(self) -> None:
         self._commands = {
@@ -207,7 +206,7 @@ class _Commands(Mapping[str, Any]):
 
 
 class _Group(Group):
-    """Group of the commands in the table; it imports only the command that is run."""
+    """A command group that imports only the command that is run."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -215,11 +214,11 @@ class _Group(Group):
         self.commands = _Commands()  # type: ignore[assignment]  # read only: nothing adds to it
 
     def list_commands(self, _: Any) -> list[str]:
-        """Return the names in the order of the help."""
+        """Return the command names in the order of the help text."""
         return list(self.commands)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help from the table."""
+        """Write the help text from the table, without importing commands."""
         commands = {
             command.name: TyperCommand(command.name, help=command.summary, rich_help_panel=heading)
             for heading, group in list_commands().items()
@@ -245,14 +244,14 @@ _format_with_place = warnings.formatwarning
 
 
 def _replace_characters(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return a replacement for unprintable characters, such as U+FFFD for invalid bytes."""
+    """Return a substitute for characters that cannot be printed, such as U+FFFD."""
     if isinstance(error, UnicodeEncodeError) and error.encoding.replace("-", "") == "utf8":
         return readable_name(error.object[error.start : error.end]).encode(), error.end
     return codecs.backslashreplace_errors(error)
 
 
 def main() -> None:
-    """Run the command line; print errors that the user can fix without a traceback."""
+    """Run the command line; errors that the user can fix are printed without a traceback."""
     leave_out_current_folder()
     codecs.register_error(_SHOWN, _replace_characters)
     for stream in (sys.stdout, sys.stderr):
@@ -271,7 +270,7 @@ def main() -> None:
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """Print an error that the user can fix as one line on the error stream, and end the program."""
+    """Print an error that the user can fix as one line on the error stream, and exit."""
     try:
         yield
     except (errors.MamamiaError, OSError) as error:
@@ -281,7 +280,7 @@ def report_errors() -> Iterator[None]:
 
 
 def _exit_with_error(error: errors.MamamiaError | OSError) -> NoReturn:
-    """End the program with the error's message, followed by its remedies as options."""
+    """Print an error with its remedies as options, and exit."""
     if isinstance(error, errors.MamamiaError):
         from napari_mamamia.cli.remedies import name_remedies
 
@@ -297,16 +296,16 @@ def _format_warning(
     lineno: int,
     line: str | None = None,
 ) -> str:
-    """Return a warning in Python's format; a warning about a plug-in has no line of code."""
+    """Format a warning as Python does; for a plug-in's warning, omit the line of code."""
     if issubclass(category, PluginWarning):
         return f"warning: {message}\n"
     return _format_with_place(message, category, filename, lineno, line)
 
 
 def _stop_at(name: str) -> None:
-    """Make a signal end the program like Ctrl-C, with clean-up; a second signal ends it at once.
+    """Make a signal stop the program like Ctrl-C, with clean-up; a second one stops it at once.
 
-    An ignored signal, as with nohup, stays ignored.
+    A signal that is already ignored, as with nohup, is still ignored.
     """
     # Windows has no SIGHUP.
     number = getattr(signal, name, None)

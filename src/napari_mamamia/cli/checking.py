@@ -1,4 +1,4 @@
-"""`mamamia check-computer`: report the hardware and software, and test models with known output."""
+"""`mamamia check-computer`: report hardware and software, and test models with known output."""
 
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ def check_computer(
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Check this computer: hardware, extras, isolation, models on cases with known results.
+    """Check this computer: hardware, optional packages, isolation, and models with known output.
 
     Example: mamamia check-computer --out check.txt
     """

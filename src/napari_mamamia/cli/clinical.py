@@ -1,4 +1,4 @@
-"""`mamamia clinical`: show how a clinical table is read, and propose columns for its fields."""
+"""`mamamia clinical`: show how a clinical table is read, and suggest columns for its fields."""
 
 import sys
 from functools import partial
@@ -28,7 +28,7 @@ def clinical(
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Show how the columns of a clinical table are read, and propose columns for other fields.
+    """Show how the columns of a clinical table are read, and suggest columns for other fields.
 
     Example: mamamia clinical clinical.xlsx --write-columns clinical_columns.json
     """
@@ -87,7 +87,7 @@ def _print_refused(cohort: "Cohort") -> None:
 
 
 def _describe_columns(seen: "TableOverview") -> dict[str, object]:
-    """Return all columns, the column of each field, the proposals and the rejected rows."""
+    """Return all columns, the column for each field, the suggestions and the rejected rows."""
     cohort = seen.cohort
     return {
         "columns": seen.columns,

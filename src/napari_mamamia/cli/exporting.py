@@ -1,4 +1,4 @@
-"""`mamamia export`, `mamamia verify` and `mamamia findings`."""
+"""The commands `mamamia export`, `mamamia verify` and `mamamia findings`."""
 
 from functools import partial
 from pathlib import Path
@@ -97,7 +97,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     "channels": _build_condition(ExportFormat.NNUNET),
     "dataset_number": _build_condition(ExportFormat.NNUNET),
 }
-"""The condition under which each parameter of `export` applies; add an entry for each new one."""
+"""The conditions under which each parameter of `export` applies; new ones need an entry."""
 
 
 @reports_result
@@ -212,7 +212,7 @@ def verify(
         ),
     ] = None,
 ) -> None:
-    """Check a bundle for missing, changed and extra files; check each mask's grid and labels.
+    """Check a bundle for missing, changed and extra files, and each mask's grid and labels.
 
     Example: mamamia verify BUNDLE --images DATASET
     """

@@ -12,9 +12,9 @@ from napari_mamamia.cli.scripting import add_shared, run_with
 
 @dataclass(frozen=True)
 class Where:
-    """The condition under which an option applies: a phrase, and a rule on parsed parameters.
+    """The condition under which an option has an effect: a phrase, and a test of the parameters.
 
-    `but` returns a phrase that names the contradicting option.
+    `but` returns a phrase that names the conflicting option.
     """
 
     text: str
@@ -23,19 +23,19 @@ class Where:
 
 
 ALWAYS: Final = Where("", lambda _: True, lambda _: "")
-"""An option that always has an effect, or is checked elsewhere."""
+"""The condition of an option that always has an effect, or that is checked elsewhere."""
 
 
 def is_given(context: typer.Context, name: str) -> bool:
-    """Return whether the user typed a parameter, even if its value equals the default."""
+    """Return whether the user passed a parameter, even if its value equals the default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def refuse_idle(context: typer.Context, table: Mapping[str, Where]) -> None:
-    """Raise if a typed option has no effect in combination with the other options.
+    """Raise an error if an option was passed that has no effect with the other options.
 
-    `table` lists every parameter of the command.
+    `table` has an entry for every parameter of the command.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def refuse_idle(context: typer.Context, table: Mapping[str, Where]) -> None:
 
 
 def _show_switches(params: list[Any]) -> list[Any]:
-    """Remove the type of switches; otherwise the help suggests that a switch takes a value."""
+    """Remove the type of switches, which would suggest in the help that they take a value."""
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""
@@ -60,10 +60,10 @@ def _show_switches(params: list[Any]) -> list[Any]:
 
 
 class Command(TyperCommand):
-    """A command that rejects empty strings, which would mean the current folder or nothing."""
+    """A command that rejects empty strings, which would mean the current folder or no value."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters and the shared options; switches have no type in the help."""
+        """Return the parameters and the shared options, with switches shown without a type."""
         return _show_switches(add_shared(super().get_params(ctx), self.callback))
 
     def invoke(self, ctx: Any) -> Any:
@@ -72,7 +72,7 @@ class Command(TyperCommand):
             return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Raise if an argument is an empty string; otherwise parse as usual."""
+        """Parse the arguments; raise an error if one of them is an empty string."""
         # The parser empties the list that it gets.
         typed, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         for param in self.get_params(ctx):
@@ -89,15 +89,15 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands whose help lists switches without a type."""
+    """A group of commands whose help shows switches without a type."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters."""
+        """Return the parameters, with switches shown without a type."""
         return _show_switches(super().get_params(ctx))
 
 
 class Program(typer.Typer):
-    """A Typer application whose commands are `Command`."""
+    """A Typer application whose commands are of class `Command`."""
 
     def __init__(self, **settings: Any) -> None:
         defaults = {
@@ -109,5 +109,5 @@ class Program(typer.Typer):
         super().__init__(**{**defaults, **settings})
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
-        """Register a command, as `typer.Typer.command` does."""
+        """Register a command as `typer.Typer.command` does."""
         return super().command(name, **{"cls": Command, **settings})

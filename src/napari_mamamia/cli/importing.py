@@ -1,4 +1,4 @@
-"""`mamamia import`: convert DICOM studies to cases of a data set."""
+"""`mamamia import`: convert DICOM studies into cases of a data set."""
 
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ OPTIONS: Final[dict[str, Where]] = {
     **dict.fromkeys(("leave_out", "allow_thin", "sides", "dry_run"), ALWAYS),
     **dict.fromkeys(("dates", "columns", "resume", "overwrite"), _WRITES),
 }
-"""The condition under which each parameter applies; the import itself reports unused settings."""
+"""The conditions under which each parameter applies; the import reports unused settings."""
 
 
 @reports_result
@@ -104,7 +104,7 @@ def import_(
     resume: options.ResumeOption = False,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row.
+    """Convert DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, clinical row.
 
     Example: mamamia import EXAM.zip --out DATASET --case P001
     """

@@ -1,4 +1,4 @@
-"""`mamamia models`, with `convert` and `wrap`."""
+"""The commands of `mamamia models`, which add, list, check, convert and wrap models."""
 
 import shlex
 from functools import partial
@@ -46,7 +46,7 @@ def wrap(
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="New folder to write.")],
 ) -> None:
-    """Convert a bundle that cannot be added here to a submission that runs in a sandbox.
+    """Convert a MONAI bundle that `add` rejects into a submission that runs in a sandbox.
 
     This command runs no code from the bundle. MONAI must be installed in the Python that runs the
     submission (--python).
@@ -72,7 +72,7 @@ _IN_ROOM: Final = Where(
 OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     ("model", "out", "isolated", "registry"), ALWAYS
 ) | dict.fromkeys(("time_limit", "memory_limit", "as_root"), _IN_ROOM)
-"""The condition under which each parameter of `models convert` applies.
+"""The conditions under which each parameter of `models convert` applies.
 
 Add an entry for each new parameter.
 """
@@ -104,9 +104,9 @@ def convert(
     as_root: AsRootOption = False,
     registry: RegistryOption = None,
 ) -> None:
-    """Convert an nnU-Net model to safetensors weights, which cannot contain code.
+    """Convert an nnU-Net model to the safetensors format, which cannot contain code.
 
-    The predicted masks stay the same. A checkpoint that contains code is an error; with --isolated
+    The predicted masks do not change. A checkpoint that contains code is an error; with --isolated,
     the checkpoint is opened in a sandbox (bubblewrap), and only its numbers are extracted.
 
     Example: mamamia models convert breast --out CONVERTED
@@ -160,7 +160,7 @@ def add(
     ] = "",
     registry: RegistryOption = None,
 ) -> None:
-    """Detect the type of a model without running any of its code, and store its location.
+    """Detect the type of a model without running its code, and register its location.
 
     Example: mamamia models add Dataset101_Breast.zip --name breast
     """
@@ -228,7 +228,7 @@ def verify(model: NameArgument, registry: RegistryOption = None) -> None:
 
 
 def _in_a_line(card: "ModelCard") -> str:
-    """Return a one-line description of a model without the fields that do not apply to its kind."""
+    """Describe a model in one line, with only the fields that apply to its kind."""
     parts = [card.kind]
     if card.channels:
         parts.append(count_of(len(card.channels), "channel"))

@@ -1,4 +1,4 @@
-"""Open a data set for a command; print its warnings on the error stream."""
+"""Open a data set for a command, printing warnings on the error stream."""
 
 import sys
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ def open_at(
     patients: Sequence[str] | None = None,
     visits: Sequence[str] | None = None,
 ) -> "OpenDataSet":
-    """Return the data set at `path`, and print its warnings.
+    """Open a data set and print its warnings.
 
     `columns` is a file that names the columns of the clinical table. `layout` is the name of a
     layout, or a file that describes a layout. `patients` and `visits` select the exams to keep.

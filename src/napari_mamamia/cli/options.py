@@ -69,16 +69,16 @@ VisitOption = Annotated[
 
 
 def open_option(choice: OpenChoice, flag: str, text: str) -> Any:
-    """Return an option that accepts the names of a choice, including the names from plug-ins.
+    """Make an option that accepts the names of a choice, including those from plug-ins.
 
     Parameters
     ----------
     choice
-        The choice.
+        The choice, whose names can be extended by plug-ins.
     flag
-        The option, such as ``--format``.
+        The option string, such as ``--format``.
     text
-        Its help text.
+        The help text of the option.
     """
 
     def parse_name(name: str) -> str:
@@ -281,21 +281,21 @@ CasesOption = Annotated[
 
 
 def case_list(path: Path | None) -> "CaseList | None":
-    """Return the cases that a file lists, or None if there is no file."""
+    """Read the list of cases from a file; return None if `path` is None."""
     from napari_mamamia.io.data_set.case_list import read_case_list
 
     return None if path is None else read_case_list(path)
 
 
 def column_choice(path: Path | None) -> "ColumnChoice":
-    """Return the columns that a file specifies, or no columns without a file."""
+    """Read the choice of clinical columns from a file; if `path` is None, the choice is empty."""
     from napari_mamamia.io.clinical.columns import BY_NAME, read_columns
 
     return BY_NAME if path is None else read_columns(path)
 
 
 def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
-    """Return where a batch runs; conflicting options are a usage error."""
+    """Return where a batch runs; conflicting options raise a usage error."""
     from napari_mamamia.services.batch.work import Place
 
     try:
@@ -305,12 +305,12 @@ def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
 
 
 def isolation_kind(isolation: IsolationChoice) -> IsolationKind | None:
-    """Return the kind of isolation; None means the strongest kind that this computer supports."""
+    """Return the kind of isolation; None means the strongest kind that is available."""
     return None if isolation is IsolationChoice.AUTO else IsolationKind(isolation.value)
 
 
 def existing_policy(resume: bool, overwrite: bool) -> "Existing":
-    """Return what to do with an output folder that is not empty."""
+    """Return what to do if the output folder is not empty."""
     from napari_mamamia.services.batch.output_folder import Existing
 
     if resume and overwrite:

@@ -1,4 +1,4 @@
-"""`mamamia pacs`: list, fetch and store over DICOMweb."""
+"""`mamamia pacs`: list, fetch and send DICOM studies over DICOMweb."""
 
 from functools import partial
 from pathlib import Path
@@ -46,7 +46,7 @@ PaceOption = Annotated[
 
 
 def _make_limits(silence: float, pace: float, **others: float) -> "TransferLimits":
-    """Return the limits of a transfer; a `pace` of 0 sets no minimum speed."""
+    """Return the limits for a transfer; if `pace` is 0, there is no minimum speed."""
     try:
         from napari_mamamia.io.pacs.limits import TransferLimits
     except ImportError as error:
@@ -120,7 +120,7 @@ def fetch(
         ),
     ] = 65536.0,
 ) -> None:
-    """Fetch a study to a folder; run the command again to resume an interrupted transfer.
+    """Download a study to a folder; run the command again to resume an interrupted transfer.
 
     Example: mamamia pacs fetch https://pacs.example/dicom-web 1.2.3.4 --out DICOM
     """

@@ -1,4 +1,4 @@
-"""`mamamia predict`."""
+"""The command `mamamia predict`."""
 
 import re
 from functools import partial
@@ -173,10 +173,11 @@ def predict(
     visit: options.VisitOption = None,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Segment the tumour, and write OUT/ID.nii.gz and OUT/ID.json for each case.
+    """Segment the tumour in each case, and write OUT/ID.nii.gz and OUT/ID.json.
 
-    --fit-time reduces, in this order: tiles outside the breast, bf16, step 0.75, mirrored copies,
-    folds. Each reduction is printed and recorded in OUT/ID.json; the model itself never changes.
+    To save time, --fit-time applies these reductions in order: no tiles outside the breast, bf16,
+    step 0.75, no mirrored copies, fewer folds. Each reduction is printed and recorded in
+    OUT/ID.json; the model itself never changes.
 
     Example: mamamia predict DATASET --model kinetic --out MASKS
     """
@@ -255,7 +256,7 @@ def _add_switches(
 def _on_threads(
     choices: "RunChoices", threads: int | None, wanted: list[str], workers: int, scheduler: str
 ) -> "RunChoices":
-    """Return the choices with the number of threads; cluster nodes choose their own number."""
+    """Return the run settings with the number of threads; cluster nodes choose their own number."""
     from dataclasses import replace
 
     from napari_mamamia.segmentation.model.device import usual_threads
@@ -271,7 +272,7 @@ def _on_threads(
 
 
 def _require_rule(wanted: list[str], fuse: FusionRule | None) -> None:
-    """Raise if several models have no fusion rule, or a single model has one."""
+    """Raise an error if several models have no fusion rule, or a single model has one."""
     if fuse is not None and len(wanted) < 2:
         raise typer.BadParameter(
             f"--fuse {fuse.value} needs at least two models, but got only {wanted[0]}: add "

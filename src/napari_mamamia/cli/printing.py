@@ -1,4 +1,4 @@
-"""Output of the commands: tables, failures, and a progress bar on the error stream."""
+"""Output of commands: tables, failures, and a progress bar on the error stream."""
 
 import sys
 import time
@@ -29,7 +29,7 @@ STOPPED = 130
 
 
 def run(work: Callable[[], T]) -> T:
-    """Run long work with a progress bar on the error stream; report kept results after Ctrl-C."""
+    """Run a long task with a progress bar; after Ctrl-C, report which results were kept."""
     try:
         with _progress_bar() as report, listening(report):
             return work()
@@ -39,7 +39,7 @@ def run(work: Callable[[], T]) -> T:
 
 
 class _StepLines:
-    """Progress as lines on the error stream: each step once, with the seconds since the start."""
+    """Shows progress as lines on the error stream: each step once, with the elapsed seconds."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
@@ -88,7 +88,7 @@ def print_table(
     to_the_right: Sequence[str] = (),
     is_folded: bool = False,
 ) -> None:
-    """Print a table, 120 columns wide without a terminal; `is_folded` wraps long cells."""
+    """Print a table (120 columns wide if there is no terminal); `is_folded` wraps long cells."""
     from rich.table import Table
 
     table = Table(title=printable(title))
@@ -101,9 +101,10 @@ def print_table(
 
 
 def print_grid(table: "Table", width: int) -> None:
-    """Print a `rich` table, `width` columns wide if the output is not a terminal.
+    """Print a `rich` table; it is `width` columns wide if the output is not a terminal.
 
-    Brackets and colons in cells, as in ``napari-mamamia[dicom]``, are text and not markup.
+    Brackets and colons in cells, as in ``napari-mamamia[dicom]``, are printed as text, not
+    interpreted as markup.
     """
     from rich.console import Console
 
@@ -112,12 +113,12 @@ def print_grid(table: "Table", width: int) -> None:
 
 
 def shown(value: float, digits: int) -> str:
-    """Return a number as a string for a table, or a dash for NaN."""
+    """Format a number for a table; NaN is shown as a dash."""
     return "–" if value != value else f"{value:.{digits}f}"
 
 
 def finish_rows(summary: "RowSummary[Any]", places: Sequence[str]) -> None:
-    """Print the number of reused cases and the result folders; exit with 3 if a case failed."""
+    """Print the number of reused cases and the result folders; exit 3 if a case failed."""
     if summary.n_reused:
         print(f"{count_of(summary.n_reused, 'case')} done in an earlier run")
     print("\n".join(places))
@@ -125,7 +126,7 @@ def finish_rows(summary: "RowSummary[Any]", places: Sequence[str]) -> None:
 
 
 def finish(failures: "tuple[CaseFailure, ...]") -> None:
-    """Print each failure; exit with 3 if there is a failure."""
+    """Print all failures; exit with code 3 if there are any."""
     for failure in failures:
         remedies = name_remedies(failure.remedies)
         print(f"failed: {failure.case_id}: {printable(failure.reason)}{remedies}", file=sys.stderr)
@@ -134,7 +135,7 @@ def finish(failures: "tuple[CaseFailure, ...]") -> None:
 
 
 def print_scores(rows: "tuple[CaseScore, ...]") -> None:
-    """Print the table of cases, followed by the reason for each case that has one."""
+    """Print the table of cases, then the reasons for cases that were not scored normally."""
     from napari_mamamia.metrics.registry import Place, metrics_at
     from napari_mamamia.scoring.report.text import name_status
 
@@ -180,7 +181,7 @@ def _describe_exam(row: "CaseRow") -> tuple[str, str, str]:
 
 
 def print_case_table(rows: "tuple[CaseRow, ...]", opened: "OpenDataSet") -> None:
-    """Print the cases of a data set as a table, followed by the folder of the user's masks."""
+    """Print the cases of a data set as a table, followed by the folder with the user's masks."""
     data_set = opened.data_set
     layout = data_set.layout or data_set.kind
     has_visits = any(row.files.visit or row.files.side for row in rows)

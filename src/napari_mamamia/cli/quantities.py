@@ -1,4 +1,4 @@
-"""Parse numeric options; every option has a stated range and unit."""
+"""Parse numeric options, each of which has a range and a unit."""
 
 import math
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ _DAY_S: Final = 86400
 
 @dataclass(frozen=True)
 class Quantity:
-    """A parser for the number of an option, used as typer's `parser`.
+    """A parser for a numeric option, passed to typer as `parser`.
 
     Parameters
     ----------
     what
         The name of the quantity in words, such as "a flip angle".
     least, most
-        The range, ends included.
+        The smallest and largest valid numbers.
     unit
-        The unit after the numbers, such as "degrees"; "" for none.
+        The unit shown after numbers, such as "degrees"; "" if there is none.
     advice
-        Advice on the value to type.
+        Advice on which value to type.
     is_whole
         Whether only whole numbers are accepted.
 
@@ -47,7 +47,7 @@ class Quantity:
     __name__ = "number"  # shown by older versions of typer
 
     def __call__(self, text: str | float) -> float:
-        """Return the number.
+        """Parse the number.
 
         Raises
         ------
@@ -64,7 +64,7 @@ class Quantity:
 
     @property
     def text(self) -> str:
-        """Description of the expected value, with range and unit."""
+        """Describe the expected value, with its range and unit."""
         whole = ", a whole number," if self.is_whole else ""
         unit = f" {self.unit}" if self.unit else ""
         return f"{self.what}{whole} of {self.least:.12g} to {self.most:.12g}{unit}"
@@ -83,12 +83,12 @@ LABEL: Final = Quantity(
 
 @dataclass(frozen=True)
 class _LabelOrName:
-    """A parser for the value of a label or the name of a segment."""
+    """A parser for a label value or the name of a segment."""
 
     __name__ = "value or name"
 
     def __call__(self, text: str | float) -> float | str:
-        """Return a number; a string that is not a number is returned as a name."""
+        """Parse a number; a string that is not a number is returned as a name."""
         name = str(text).strip()
         return LABEL(text) if not name or is_number(name) else name
 
@@ -100,12 +100,12 @@ INDEX: Final = Quantity("a phase", 0, 999, "", "count from 0, before contrast", 
 
 
 def times_of_text(text: str) -> tuple[float, ...] | None:
-    """Return the typed time of each phase in seconds, or None for an empty string.
+    """Parse the time of each phase in seconds; return None if the string is empty.
 
     Raises
     ------
     typer.BadParameter
-        As for `numbers_of_text`; also if the times do not increase.
+        For the reasons given in `numbers_of_text`, or if the times do not increase.
     """
     times = numbers_of_text(text, SECONDS_OF_PHASE, "0,82,148")
     if times is not None and any(late <= early for early, late in pairwise(times)):
@@ -119,7 +119,7 @@ def times_of_text(text: str) -> tuple[float, ...] | None:
 def numbers_of_text(
     text: str, quantity: Quantity, example: str = "2,4"
 ) -> tuple[float, ...] | None:
-    """Return typed numbers that are separated by commas or spaces, or None for an empty string.
+    """Parse numbers separated by commas or spaces; return None if the string is empty.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Remedies of an error, written as options and commands."""
+"""Show the remedies of an error as command-line options and commands."""
 
 import shlex
 from collections.abc import Iterable
@@ -19,11 +19,11 @@ _USAGE: Final = {
     "review key new": "mamamia review key --new",
     "straighten": "mamamia straighten DATASET --out DIR",
 }
-"""Commands that are remedies, with their arguments."""
+"""The commands that can be remedies, with their arguments."""
 
 
 def name_remedies(remedies: Iterable[Remedy]) -> str:
-    """Return remedies in brackets, to append to a message, or "" if there are none.
+    """Format remedies in parentheses, to append to a message; return "" if there are none.
 
     Examples
     --------

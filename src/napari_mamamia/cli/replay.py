@@ -27,7 +27,7 @@ def replay(
         ),
     ] = None,
 ) -> None:
-    """Reproduce a mask from its journal, bit for bit; with images, also repeat each stroke.
+    """Reproduce a mask bit for bit from its journal; with images, also replay each stroke.
 
     The exit code is 3 if the journal is damaged or contradicts one of its checksums. In that case
     the latest verified mask is written, and a note lists the missing steps.

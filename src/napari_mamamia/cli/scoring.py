@@ -1,4 +1,4 @@
-"""Scoring commands: folders of masks, tables of case scores, predicted responses."""
+"""Commands that score folders of masks, tables of case scores, and predicted responses."""
 
 import sys
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ def score(
     no_report: options.ReportOption = False,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Compare folders of masks: OUT/case_scores.csv (.xlsx, .parquet), OUT/summary.json.
+    """Score predicted masks against reference masks: OUT/case_scores.csv, OUT/summary.json.
 
     Example: mamamia score --reference EXPERT --prediction MASKS --out SCORES
     """
@@ -215,7 +215,7 @@ def score_pcr(
     no_report: options.ReportOption = False,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Score predicted response (pCR) against the clinical table, and write OUT/summary.json.
+    """Score predicted responses (pCR) against the clinical table, and write OUT/summary.json.
 
     Example: mamamia score-pcr predictions.csv --clinical clinical.xlsx --out SCORES
     """
@@ -291,7 +291,7 @@ def _score_settings(
 
 
 def _require_groups(minimum_group: int | None, clinical: Path | None) -> None:
-    """Raise if a minimum group size is set without a clinical table."""
+    """Raise an error if a minimum group size is set without a clinical table."""
     if minimum_group is not None and clinical is None:
         raise typer.BadParameter(
             "expected a clinical table for --minimum-group, but got none, so there are no groups: "
@@ -302,7 +302,7 @@ def _require_groups(minimum_group: int | None, clinical: Path | None) -> None:
 def _choose_composites(
     names: list[CompositeName] | None, gate: float | None, baseline: str = ""
 ) -> "CompositeChoice":
-    """Return the requested variants; a gate without a variant selects the gated variant."""
+    """Return the requested composite scores; a gate by itself selects the gated score."""
     from napari_mamamia.scoring.cohort.ranking import CompositeChoice
 
     variants = tuple(names or ())
@@ -321,7 +321,7 @@ def _finish_scores(
     *,
     cases: bool = True,
 ) -> None:
-    """Print the cases and cohort results of each model; exit with 3 unless all cases are ok."""
+    """Print each model's cases and cohort results; exit with code 3 unless all cases are ok."""
     from napari_mamamia.services.score.report import REPORT
     from napari_mamamia.services.score.text import cohort_lines
 
@@ -344,7 +344,7 @@ def _finish_scores(
 
 
 def _read_summaries(models: "Sequence[ScoreSummary]", out: Path) -> object:
-    """Return the written summary of one model, or the summaries of several models by name."""
+    """Read the written summary of one model, or those of several models by name."""
     from napari_mamamia.io.files.json_text import read_json
     from napari_mamamia.services.score.output import COMPARISON
 

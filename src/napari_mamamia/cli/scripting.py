@@ -1,4 +1,4 @@
-"""Shared options for scripts: -q, -v, and --json with the result of the command."""
+"""Shared options for scripts: -q, -v, and --json, which prints the command's result."""
 
 import json
 import os
@@ -20,7 +20,7 @@ _NO_RESULT: Final = object()
 
 @dataclass
 class _Run:
-    """The shared options of the running command, its output and its result."""
+    """The shared options of the running command, with its output and its result."""
 
     output: TextIO
     is_quiet: bool = False
@@ -33,13 +33,13 @@ _current: ContextVar[_Run | None] = ContextVar("_current", default=None)
 
 
 def reports_result(command: F) -> F:
-    """Mark a command that calls `report_result`, which adds the option --json."""
+    """Mark a command that calls `report_result`, so that it gets the option --json."""
     setattr(command, _REPORTS, True)
     return command
 
 
 def report_result(make: Callable[[], Any]) -> None:
-    """Keep the result for --json; without --json, do nothing.
+    """Store the command's result for --json; if the option is not set, do nothing.
 
     Parameters
     ----------
@@ -53,26 +53,26 @@ def report_result(make: Callable[[], Any]) -> None:
 
 
 def is_quiet() -> bool:
-    """Return whether the command runs with -q."""
+    """Return whether the command was started with -q."""
     run = _current.get()
     return run is not None and run.is_quiet
 
 
 def is_verbose() -> bool:
-    """Return whether the command runs with -v."""
+    """Return whether the command was started with -v."""
     run = _current.get()
     return run is not None and run.is_verbose
 
 
 def output() -> TextIO:
-    """Return the standard output of the program, even with -q."""
+    """Return the program's standard output, even with -q."""
     run = _current.get()
     return sys.stdout if run is None else run.output
 
 
 @contextmanager
 def run_with(context: typer.Context) -> Iterator[None]:
-    """Run a command with its shared options; with --json, print the result as JSON at the end."""
+    """Run a command with its shared options; with --json, print its result at the end."""
     given: dict[str, bool] = context.meta.get(__name__, {})
     run = _Run(
         sys.stdout, given.get("quiet", False), given.get("verbose", False), given.get("json", False)
@@ -141,7 +141,7 @@ _OPTIONS: Final = _make_options()
 
 
 def add_shared(params: list[Any], command: Callable[..., Any] | None) -> list[Any]:
-    """Return a command's parameters with the shared ones inserted before --help.
+    """Insert the shared options before --help in a command's parameters.
 
     The command's own options take precedence.
     """

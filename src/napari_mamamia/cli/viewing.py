@@ -1,4 +1,4 @@
-"""`mamamia demo`, `mamamia cases`, `mamamia view`: make a data set, list it, open the window."""
+"""`mamamia demo`, `cases`, `layouts`, `view` and `desktop`: make, list or open data sets."""
 
 import json
 import os
@@ -77,7 +77,7 @@ def cases(
         ),
     ] = False,
 ) -> None:
-    """List the cases of a data set with their masks and problems.
+    """List the cases of a data set, with their masks and problems.
 
     Example: mamamia cases DATASET
     """
@@ -112,7 +112,7 @@ def layouts(
         ),
     ] = None,
 ) -> None:
-    """List the known data-set layouts, or propose one for a folder.
+    """List the known data-set layouts, or suggest one for a folder.
 
     Example: mamamia layouts --propose FOLDER
     """
@@ -185,7 +185,7 @@ def view(
         ),
     ] = False,
 ) -> None:
-    """Open the window on exams, a data set or a review study, or on its start page.
+    """Open exams, a data set or a review study in the window, or open its start page.
 
     Example: mamamia view DATASET --case DUKE_001
     """
@@ -242,7 +242,7 @@ def _find_home() -> Path:
 def _require_study_alone(
     paths: list[Path], case: str | None, *, blind: bool, protocol: Path | None
 ) -> None:
-    """Raise `typer.BadParameter` if other settings are passed together with a study."""
+    """Raise `typer.BadParameter` if other settings are combined with a study."""
     if paths:
         raise typer.BadParameter(
             "expected either paths or --study STUDY (optionally with --reader NAME): keep only "
@@ -274,19 +274,18 @@ def desktop(
 
 
 def check_names(names: Mapping[str, str]) -> dict[str, str]:
-    """Check the items that the window will open, before the window is made.
+    """Check that the window will be able to open the requested items.
 
     Parameters
     ----------
     names
-        The environment variables that `view` sets.
+        The environment variables that `view` will set.
 
     Returns
     -------
     dict
-        Environment variables to set: names as spelled in the data set or study, and the data set
-        that
-        contains the files.
+        The environment variables to set, with names spelled as in the data set or study, and with
+        the data set that contains the files.
 
     Raises
     ------
@@ -326,7 +325,7 @@ def _check_sources(sources: list[Path], case: str | None) -> dict[str, str]:
 
 
 def _find_data_set(path: Path) -> "DataSet":
-    """Return the data set at `path`; the window asks for a description of an unknown layout."""
+    """Open the data set at a path; the window will ask about an unknown layout."""
     from napari_mamamia.io.layouts.find import find_data_set
 
     try:
@@ -336,7 +335,7 @@ def _find_data_set(path: Path) -> "DataSet":
 
 
 def _name_settings() -> dict[str, str]:
-    """Return the setting of a writable copy of napari's settings, or {} if none is needed."""
+    """Return the variable that names a writable copy of napari's settings, or {} if not needed."""
     from napari_mamamia.io.files.user_folders import copy_read_only_settings, napari_settings
 
     copy = copy_read_only_settings()

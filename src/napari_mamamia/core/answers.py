@@ -41,7 +41,7 @@ class Place:
 WHOLE_CASE: Final = Place()
 
 PointMm: TypeAlias = tuple[float, float, float]
-"""A point in the patient, RAS mm (x to the right, y to the front, z to the head)."""
+"""A point in the patient in RAS mm (x to the right, y to the front, z to the head)."""
 _FARTHEST_MM: Final = 10_000.0
 Voxel: TypeAlias = tuple[int, int, int]
 """Indices of a voxel in its volume, (z, y, x)."""

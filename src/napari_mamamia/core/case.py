@@ -334,7 +334,10 @@ class LabelMap:
         return Mask(self.grid, array, provenance)
 
     def foreground(self, value: float | None = None) -> NDArray[np.bool_]:
-        """Return, for each voxel of the crop, whether it is foreground."""
+        """Return, for each voxel of the crop, whether it is foreground.
+
+        The errors are those of the function `foreground`.
+        """
         try:
             return foreground(self.crop, value)
         except NotAMaskError as error:

@@ -27,7 +27,7 @@ class Task(StrEnum):
 
 
 class IsolationKind(StrEnum):
-    """The kinds of sandbox in which a foreign program can run."""
+    """The kinds of sandbox in which an untrusted program can run."""
 
     BUBBLEWRAP = "bubblewrap"
     DOCKER = "docker"
@@ -36,7 +36,7 @@ class IsolationKind(StrEnum):
 
 
 class IsolationChoice(StrEnum):
-    """A value of `IsolationKind`, or the strongest sandbox that this computer supports."""
+    """A sandbox chosen by name, or (AUTO) the strongest that this computer supports."""
 
     AUTO = "auto"
     BUBBLEWRAP = "bubblewrap"
@@ -181,7 +181,7 @@ class SiteShare(StrEnum):
 
 
 UnusableRuleName: TypeAlias = Literal["reject", "least-favourable", "worst-score", "leave-out"]
-"""The values of `UnusableRule`, as a type for the library."""
+"""The values of `UnusableRule`, as a type for library arguments."""
 
 
 class CompositeName(StrEnum):
@@ -192,7 +192,7 @@ class CompositeName(StrEnum):
     GATED = "gated"
     """Fairness counts only above a threshold, or above the confidence interval of the baseline."""
     ADAPTIVE = "adaptive"
-    """The fairness weight increases with the performance."""
+    """The weight of fairness increases with the performance."""
 
 
 class RankMethod(StrEnum):
@@ -268,7 +268,7 @@ class ExportFormat(StrEnum):
 
 
 FormatName: TypeAlias = Literal["nifti", "dicom-seg", "challenge", "nnunet", "bids", "slicer"]
-"""The values of `ExportFormat`, as a type for the library."""
+"""The values of `ExportFormat`, as a type for library arguments."""
 
 
 class OrientationProfile(StrEnum):
@@ -289,7 +289,7 @@ class FuseRule(StrEnum):
 
 
 class TieRule(StrEnum):
-    """The label of a voxel for which two labels have the same number of votes.
+    """The label of a voxel on which two labels have the same number of votes.
 
     ``background``: 0. ``foreground``: the smallest tied label other than 0. ``first``: the tied
     label of the reader who is listed first.
@@ -373,7 +373,10 @@ class CaseScoreRule(StrEnum):
 
 
 class RiskModel(StrEnum):
-    """The model of a lesion's risk as a function of its size."""
+    """The model of a lesion's risk as a function of its size.
+
+    The members name the source: Sopik 2018 (with the factor 0.641) or Verschraegen 2005.
+    """
 
     SOPIK_2018 = "sopik-2018"
     VERSCHRAEGEN_2005 = "verschraegen-2005"

@@ -149,7 +149,7 @@ class Difference:
         membership: NDArray[np.float32] | None = None,
         words: NDArray[np.uint16] | None = None,
     ) -> None:
-        """Apply or undo the step in place, exactly to the byte.
+        """Apply or undo the step in place, bit for bit.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ def _pack_plane(values: NDArray[np.uint8]) -> bytes:
 
 
 def _unpack_plane(plane: bytes, count: int) -> bytes:
-    """Return the bytes of a plane.
+    """Decompress and return the bytes of a plane.
 
     Raises
     ------

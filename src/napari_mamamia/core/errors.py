@@ -34,7 +34,7 @@ class Remedy:
 
 
 class MamamiaError(Exception):
-    """Base class of all errors that this software raises on purpose."""
+    """The base class of all errors that this software raises on purpose."""
 
     def __init__(self, text: str = "", *, remedies: Iterable[Remedy] = ()) -> None:
         super().__init__(text)

@@ -225,7 +225,7 @@ def list_library_names() -> Mapping[str, str]:
 
 
 def find_opener(path: Path, *, is_listed: bool = False) -> Opener | None:
-    """Return the opener for a path in the window, or None if no feature can open it.
+    """Return the opener that can open a path in the window, or None.
 
     Parameters
     ----------

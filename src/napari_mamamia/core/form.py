@@ -119,7 +119,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A question of a form.
+    """One question in a form.
 
     Parameters
     ----------

@@ -349,13 +349,13 @@ class Grid:
         return DisplayFrame(plane, (order[0], order[1], order[2]), (flips[0], flips[1], flips[2]))
 
     def to_world_mm(self, index: ArrayLike) -> NDArray[np.float64]:
-        """Return the RAS mm positions of voxel coordinates (..., 3) in (z, y, x)."""
+        """Return the positions in RAS mm of voxel coordinates (..., 3), along (z, y, x)."""
         points = np.asarray(index, dtype=np.float64)
         world: NDArray[np.float64] = points @ self.matrix_mm.T + self.affine[:3, 3]
         return world
 
     def to_voxel(self, world_mm: ArrayLike) -> NDArray[np.float64]:
-        """Return the voxel coordinates (z, y, x) of RAS mm points (..., 3)."""
+        """Return the voxel coordinates (z, y, x) of points (..., 3) in RAS mm."""
         points = np.asarray(world_mm, dtype=np.float64) - self.affine[:3, 3]
         voxel: NDArray[np.float64] = points @ np.linalg.inv(self.matrix_mm).T
         return voxel

@@ -44,7 +44,7 @@ def name_some(names: Sequence[str], most: int = 10) -> str:
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
-    """Return a number followed by its noun in the singular or plural.
+    """Return a number followed by a noun in the singular or plural.
 
     Give `plural` only for irregular nouns.
 

@@ -62,7 +62,7 @@ class Progress:
 
     @property
     def fraction(self) -> float:
-        """Completed fraction, 0 to 1; 0 if the operation has no steps."""
+        """Completed fraction from 0 to 1; 0 if the operation has no steps."""
         return self.done / self.total if self.total else 0.0
 
 

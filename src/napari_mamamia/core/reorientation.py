@@ -70,7 +70,7 @@ class Reorientation:
 
 
 def reorientation_to(grid: Grid, orientation: str) -> Reorientation:
-    """Return the reorientation of `grid` to an orientation code.
+    """Return the reorientation of `grid` to the orientation given by three letters.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def reorientation_to(grid: Grid, orientation: str) -> Reorientation:
 
 
 def reorientation_onto(grid: Grid, target: Grid) -> Reorientation | None:
-    """Return the reorientation that maps `grid` to `target`, or None if there is none.
+    """Return the reorientation from `grid` to `target`, or None if there is none.
 
     A reorientation exists if both grids are physically the same and differ only in the order or
     direction of their axes.

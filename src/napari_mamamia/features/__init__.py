@@ -1,1 +1,1 @@
-"""Features: each folder adds commands, pages and names to the core, which never imports it."""
+"""Features, which add commands, pages and library names to the core; it imports none of them."""

@@ -94,7 +94,7 @@ def follow_numbers(
 
 
 def rank_name(name: str) -> tuple[int, str]:
-    """Return the sort key of a lesion number: "2" before "10"."""
+    """Return a sort key for lesion numbers that puts "2" before "10"."""
     return len(name), name
 
 

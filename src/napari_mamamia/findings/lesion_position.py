@@ -40,7 +40,10 @@ _HOURS: Final[Mapping[str, tuple[int, ...]]] = {
     "LI": (3, 4, 5, 6),
     "LO": (6, 7, 8, 9),
 }
-"""Clock positions in each quadrant of the right breast."""
+"""Clock positions in each quadrant of the right breast.
+
+A position between two quadrants belongs to both.
+"""
 
 
 def list_hours(side: str, quadrant: str) -> tuple[str, ...]:

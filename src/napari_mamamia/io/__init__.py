@@ -1,1 +1,1 @@
-"""Convert files to domain types and back; the only package that opens the user's data files."""
+"""Convert files to domain types and back; no other package opens the user's data files."""

@@ -42,7 +42,7 @@ def background_enhancement(
     A voxel counts as brighter if the mean of its 26 neighbours before contrast is above the
     threshold that best separates these means into two classes (Otsu). The voxel's own signal is not
     used, because noise that makes the voxel bright before contrast would make its enhancement too
-    small. Voxels with an undefined PE do not count.
+    small. Voxels with an undefined PE are ignored.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases
 
 
 def region_curve(signal: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the mean signal of every phase over the voxels of `mask`.
+    """Return the mean signal in `mask` for each phase.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class DelayedCourse(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CurveThresholds:
-    """Thresholds of the classes, in percent.
+    """Thresholds of the curve classes in percent.
 
     An initial PE is slow below `medium` and fast above `fast` (50 and 100 by the usual BI-RADS and
     CAD convention). A later change of at most `change` in either direction is a plateau (10 in
@@ -153,7 +153,7 @@ def delayed_change(
     initial, late
         The signals of the initial and the delayed phase, which have the same shape.
     eps
-        The largest S_initial that is undefined, in the signal's unit.
+        The result is undefined if S_initial is at most this value, in the signal's unit.
     """
     start, end = initial.astype(np.float32), late.astype(np.float32)
     out = np.full_like(start, np.nan)
@@ -245,7 +245,7 @@ def contrast_curve(
     *,
     rule: TimingRule | None = None,
 ) -> ContrastCurve:
-    """Return the contrast curve of the mean signals with its classes.
+    """Return the contrast curve for mean signals, with its classes.
 
     Parameters
     ----------

@@ -152,7 +152,7 @@ def hottest_patch(
 ) -> HottestPatch | None:
     """Return the hottest 3 x 3 patch whose nine voxels are all `inside`, or None.
 
-    Patches with an undefined PE do not count. If several patches are equally hot, the first in
+    Patches with an undefined PE are ignored. If several patches are equally hot, the first in
     array order is returned.
 
     Parameters

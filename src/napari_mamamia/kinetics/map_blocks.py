@@ -47,7 +47,7 @@ class MapRecipe:
     def fill(self, signal: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Compute the map into `out`, or into a new array if `out` is None.
 
-        Progress counts positions along the first spatial axis.
+        Progress is reported in positions along the first spatial axis.
 
         Raises
         ------
@@ -92,7 +92,7 @@ def _iterate_blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice, bool
 def subtraction(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[np.float32]:
     """Return the signed difference: phase `later` minus phase `earlier`.
 
-    The result is in the signal's unit. Progress counts planes.
+    The result is in the signal's unit. Progress is reported in planes.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def percent_enhancement(
     phase
         The post-contrast phase.
     eps
-        The largest S0 that is undefined, in the signal's unit.
+        The result is undefined if S0 is at most this value, in the signal's unit.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def signal_enhancement_ratio(
     early, late
         The indices of the two phases.
     eps
-        The largest S0, and the largest S_late - S0, that is undefined, in the signal's unit.
+        The result is undefined if S0 or S_late - S0 is at most this value.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def peak_enhancement(signal: NDArray[Any], *, eps: float = 0.0) -> NDArray[np.fl
     signal
         The signal ``(phase, ...)`` in any real data type.
     eps
-        The largest S0 that is undefined, in the signal's unit.
+        The result is undefined if S0 is at most this value, in the signal's unit.
 
     Examples
     --------

@@ -28,7 +28,7 @@ from napari_mamamia.kinetics.ultrafast import (
 
 
 class MapKind(StrEnum):
-    """The maps that can be overlaid on the image, with their names in the window."""
+    """The maps that can be overlaid on an image; the values are their names in the window."""
 
     PE = "PE, early phase"
     SER = "SER"
@@ -255,7 +255,10 @@ MAPS: Final = Registry(
     _MAPS,
     reserved=(*MapKind, *(kind.name.lower() for kind in MapKind)),
 )
-"""The built-in maps except FTV, followed by the maps of plug-ins."""
+"""The built-in maps, followed by the maps of plug-ins.
+
+FTV is not included, because the Kinetics page computes it.
+"""
 
 
 def library_name(kind: str) -> str:

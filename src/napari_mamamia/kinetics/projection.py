@@ -15,7 +15,7 @@ from napari_mamamia.core.progress import report_progress
 
 _AXES: Final = 3
 _BLOCK_VOXELS: Final = 1 << 20
-"""Number of voxels between two progress reports, about 20 ms."""
+"""Number of voxels between two progress reports, which take about 20 ms."""
 
 
 def slab_slices(slab_mm: float, spacing_mm: float) -> int:

@@ -21,7 +21,7 @@ EARLY_TARGET_S: Final = 150.0
 """Target time of the early phase in s (I-SPY 1 dictionary of TCIA; UCSF FTV extension)."""
 
 LATE_TARGET_S: Final = 450.0
-"""Target time of the late phase in s. Source: as for `EARLY_TARGET_S` ("7'30''")."""
+"""Target time of the late phase in s (7'30''). Source: as for `EARLY_TARGET_S`."""
 
 INITIAL_WINDOW_S: Final = (90.0, 120.0)
 """Time window in s for the initial phase of a BI-RADS style curve ("the first 2 minutes").

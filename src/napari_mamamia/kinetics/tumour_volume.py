@@ -265,12 +265,12 @@ def prepare_ftv(
 def functional_tumour_volume(
     images: FtvImages, voxel_volume_mm3: float, settings: FtvSettings | None = None
 ) -> FunctionalTumourVolume:
-    """Return the FTV of a region: the volume of bright voxels that enhance in clusters.
+    """Return the FTV of a region: the volume of bright, enhancing voxels in clusters.
 
-    A voxel counts if S0 >= `background` x P95(S0 over the region), rounded to a whole number, PE >=
-    `enhancement`, SER >= `ser`, and at least `neighbours` of its 26 neighbours in the whole volume
-    pass the conditions for S0 and PE. Voxels with an undefined PE or SER do not count. The
-    threshold is not rounded if signals are not integers.
+    A voxel is counted if S0 >= `background` x P95(S0 over the region), rounded to a whole number,
+    PE >= `enhancement`, SER >= `ser`, and at least `neighbours` of its 26 neighbours in the whole
+    volume pass the conditions for S0 and PE. Voxels with an undefined PE or SER are not counted.
+    The threshold is not rounded if signals are not integers.
 
     Parameters
     ----------
@@ -333,8 +333,9 @@ def background_signal(images: FtvImages, limits: FtvSettings) -> float:
 def _count_neighbours(passed: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """Return, for each voxel, how many of its 26 neighbours passed the thresholds.
 
-    Voxels outside the array do not count. The count consists of sums of three along each axis,
-    which is exact in uint8 (at most 27) and about twenty times faster than a convolution.
+    Voxels outside the array are not counted. The result is computed from sums of three voxels along
+    each axis, which is exact in uint8 (at most 27) and about twenty times faster than a
+    convolution.
     """
     counts = passed.astype(np.uint8)
     for axis in range(3):

@@ -1,4 +1,4 @@
-"""The functions and records for scripts and notebooks (``import napari_mamamia as mm``).
+"""Functions and classes for scripts and notebooks (``import napari_mamamia as mm``).
 
 Modules::
 
@@ -11,11 +11,11 @@ Modules::
     make_phantoms        -> DataSet               phantoms
 
 Each function checks its arguments (`arguments`) and calls the service that the window and the
-command line also call. `progress.drive` runs long work and shows its progress. The returned record
-holds the result and builds pandas tables on request. The remedies of a service error are shown as
-arguments (`argument_words`).
+command line also call. `progress.drive` runs long work and shows its progress. The returned object
+holds the result and builds pandas tables on request. If a service raises an error, its remedies are
+shown as arguments of the function that was called (`argument_words`).
 
-``napari_mamamia/__init__.py`` lists the public names, which are imported on first use. `metrics`
-and `kinetics` are also public; they use no service. No other package imports this package, and it
-imports no napari, Qt, torch or nibabel.
+``napari_mamamia/__init__.py`` lists the public names, which are imported on first use. The modules
+`metrics` and `kinetics` are also public; they do not use services. No other package imports this
+package, and it does not import napari, Qt, torch or nibabel itself.
 """

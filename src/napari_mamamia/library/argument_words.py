@@ -1,4 +1,4 @@
-"""Write the remedies of an error as arguments of the function that was called."""
+"""Show the remedies of an error as arguments of the function that was called."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -19,22 +19,22 @@ _OTHER_NAMES: Final = {
     "time_limit": ("time_limit_s",),
     "limit": ("time_limit_s",),
 }
-"""Command-line options whose library argument has a different name."""
+"""Command-line options whose argument in the library has a different name."""
 _ARGUMENTS: Final = {
     "resume": ("existing", 'existing="resume"'),
     "overwrite": ("existing", 'existing="overwrite"'),
     "passphrase_file": ("passphrase", "passphrase=..."),
 }
-"""Command-line options whose library argument has a different name and value."""
+"""Command-line options whose argument in the library has a different name and value."""
 _OTHER_FUNCTIONS: Final = {"dry_run": "mm.inspect_dicom(...)"}
 
 
 def name_arguments(
     remedies: Iterable[Remedy], function: Callable[..., object], text: str = ""
 ) -> str:
-    """Return remedies written as arguments of `function`, in parentheses, to append to `text`.
+    """Format remedies as arguments of `function`, in parentheses, to append to `text`.
 
-    Remedies without a matching argument, and those that `text` already names, are omitted.
+    Remedies without a matching argument, and those that `text` already mentions, are omitted.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def _name_argument(remedy: Remedy, parameters: Mapping[str, inspect.Parameter]) 
 
 
 def advising_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate `function` so that its errors name their remedies as its arguments."""
+    """Decorate a function so that its errors show their remedies as arguments of the function."""
 
     @wraps(function)
     def advising(*args: P.args, **named: P.kwargs) -> R:
@@ -89,7 +89,7 @@ def advising_arguments(function: Callable[P, R]) -> Callable[P, R]:
 def advise_failures(
     failures: Iterable[CaseFailure], function: Callable[..., object]
 ) -> tuple[CaseFailure, ...]:
-    """Return the failures with their remedies written as arguments of `function`."""
+    """Return failures whose remedies are written as arguments of `function`."""
     return tuple(
         replace(
             failure,

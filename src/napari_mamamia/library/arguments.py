@@ -1,4 +1,4 @@
-"""Checks of arguments: paths, choices by name, existing folders."""
+"""Check arguments: paths, choices by name, and existing folders."""
 
 import math
 import os
@@ -25,11 +25,11 @@ E = TypeVar("E", bound=StrEnum)
 
 PathLike: TypeAlias = str | os.PathLike[str]
 ExistingName: TypeAlias = Literal["refuse", "resume", "overwrite"]
-"""The handling of a non-empty output folder: raise an error, resume the run, or overwrite files."""
+"""What to do with a non-empty output folder: raise an error, resume the run, or overwrite."""
 
 
 def path_of(given: object, what: str) -> Path:
-    """Return a path with ``~`` expanded; raise `ArgumentError` if `given` is not a path."""
+    """Convert a path and expand ``~``; raise `ArgumentError` if `given` is not a path."""
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         raise ArgumentError(
             f"expected {what} to be a path, but got {_cut_value(given)}: pass a string or "
@@ -44,7 +44,7 @@ def path_of(given: object, what: str) -> Path:
 
 
 def named(kind: type[E], given: str, what: str) -> E:
-    """Return the enum member with a value; raise an `ArgumentError` that lists the values."""
+    """Return the enum member with a given value; raise `ArgumentError`, listing all values."""
     try:
         return kind(given)
     except ValueError:
@@ -55,7 +55,7 @@ def named(kind: type[E], given: str, what: str) -> E:
 
 
 def existing_of(given: str, *, can_resume: bool = True) -> Existing:
-    """Return how to handle a non-empty output folder."""
+    """Return what to do with a non-empty output folder."""
     allowed = (Existing.REFUSE, *([Existing.RESUME] if can_resume else []), Existing.OVERWRITE)
     if given not in allowed:
         choices = ", ".join(f'"{one.value}"' for one in allowed)
@@ -66,7 +66,7 @@ def existing_of(given: str, *, can_resume: bool = True) -> Existing:
 
 
 def place_of(workers: object, time_limit_s: float | None = None) -> Place:
-    """Return where a batch runs: in this process if `workers` is 0, else in that many processes."""
+    """Return where a batch runs: in this process if `workers` is 0, or in that many processes."""
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
         raise ArgumentError(
             f"expected workers to be a number of processes, but got {workers!r}: pass about the "
@@ -80,7 +80,7 @@ def place_of(workers: object, time_limit_s: float | None = None) -> Place:
 
 @contextmanager
 def table_file(given: object, name: str, argument: str) -> Iterator[Any]:
-    """Yield the path of a table; a DataFrame is first written to a temporary file.
+    """Yield the path of a table file; a DataFrame is first written to a temporary file.
 
     A named index, such as case_id, becomes a column. An unnamed index of strings becomes the id
     column if the table has none. Errors name the DataFrame, never the temporary file.
@@ -109,7 +109,7 @@ def table_file(given: object, name: str, argument: str) -> Iterator[Any]:
 
 
 def name_frame(text: str, path: Path, argument: str) -> str:
-    """Return a message about a temporary table file, reworded to refer to its DataFrame.
+    """Rewrite a message about a temporary table file so that it refers to the DataFrame.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def name_frame(text: str, path: Path, argument: str) -> str:
 def name_frames(
     failures: Sequence[CaseFailure], notes: Sequence[str], path: Path, argument: str
 ) -> tuple[tuple[CaseFailure, ...], tuple[str, ...]]:
-    """Return failures and notes about a temporary table file, reworded for its DataFrame."""
+    """Rewrite failures and notes about a temporary table file so that they name its DataFrame."""
     named_failures = (
         replace(failure, reason=name_frame(failure.reason, path, argument)) for failure in failures
     )
@@ -151,7 +151,7 @@ def _say_missing(error: MissingColumnsError, argument: str) -> str:
 
 
 def columns_of(given: PathLike | Mapping[str, str | None] | None) -> ColumnChoice:
-    """Return the column of each field in a clinical table, from a file or a mapping."""
+    """Return which column of a clinical table holds each field, from a file or a mapping."""
     if given is None:
         return BY_NAME
     if not isinstance(given, Mapping):
@@ -168,7 +168,7 @@ def columns_of(given: PathLike | Mapping[str, str | None] | None) -> ColumnChoic
 
 
 def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Return the requested case ids, or an empty tuple if all cases are requested."""
+    """Return the requested case ids, or () if all cases are requested."""
     if given is None:
         return ()
     ids = texts_of(given, "case_ids")
@@ -183,7 +183,7 @@ def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
 
 
 def texts_of(given: str | Iterable[str], what: str) -> tuple[str, ...]:
-    """Return one or several strings as a tuple; raise `ArgumentError` for any other value."""
+    """Return one or more strings as a tuple; raise `ArgumentError` for any other value."""
     if isinstance(given, str):
         return (given,)
     try:
@@ -196,7 +196,7 @@ def texts_of(given: str | Iterable[str], what: str) -> tuple[str, ...]:
 
 
 def label_of(given: Any) -> float | None:
-    """Return a label value, or None for any label; raise `ArgumentError` if it is not a number.
+    """Check a label value; None stands for any label. Raise `ArgumentError` if not a number.
 
     No voxel equals a string or NaN, so such a label would silently give an empty mask.
     """
@@ -217,16 +217,16 @@ def is_path(given: object) -> bool:
 
 
 def segment_of(given: Any) -> float | str | None:
-    """Return a label value or a segment name; raise `ArgumentError` for other values.
+    """Check a label value or a segment name; raise `ArgumentError` for any other value.
 
-    A string that holds a number is an error, because it could be a value or a name.
+    A string that contains a number is an error, because it could be a value or a name.
     """
     is_name = isinstance(given, str) and given.strip() and not is_number(given)
     return str(given) if is_name else label_of(given)
 
 
 def seconds_of(given: Any, what: str) -> float | None:
-    """Return a time in s, or None for no limit; raise `ArgumentError` if it is not positive."""
+    """Check a time in s; None stands for no limit. Raise `ArgumentError` if it is not positive."""
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:

@@ -1,4 +1,4 @@
-"""`Case`: one exam of a data set, read on first use."""
+"""`Case` represents one exam of a data set; its files are read on first use."""
 
 from collections.abc import Sequence
 from functools import cached_property, partial
@@ -49,7 +49,7 @@ class Case:
         case_id: str = "",
         workspace: PathLike | None = None,
     ) -> "Case":
-        """Return a case made from your own files; their headers are read at once.
+        """Create a case from your own files; their headers are read immediately.
 
         Parameters
         ----------
@@ -58,7 +58,7 @@ class Case:
         mask
             The file of the expert mask, on the same grid as the phases.
         times_s
-            Start of each phase in seconds after the start of the first phase.
+            Start of each phase, in seconds after the start of the first phase.
         case_id
             The case id; by default the name of the first file.
         workspace
@@ -100,19 +100,19 @@ class Case:
         case_id: str = "case",
         workspace: PathLike | None = None,
     ) -> "Case":
-        """Return a case made from arrays, which are first written to a temporary folder.
+        """Create a case from arrays, which are written to a temporary folder.
 
         Parameters
         ----------
         array
-            Signal ``(phase, z, y, x)`` as integers or floating-point numbers.
+            The signal ``(phase, z, y, x)``, as integers or floating-point numbers.
         affine
             4x4 matrix that maps voxel ``(x, y, z)`` to RAS mm. Pass either this or `spacing_mm`.
         spacing_mm
             Distance between voxel centres along ``(z, y, x)`` in mm, for axes parallel to the
             patient's.
         times_s
-            Start of each phase in seconds after the start of the first phase.
+            Start of each phase, in seconds after the start of the first phase.
         mask
             The expert mask ``(z, y, x)``.
         case_id
@@ -150,27 +150,27 @@ class Case:
         return f"Case({self.case_id!r}, {self.n_phases} phases, {has}{wrong})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for another process: the paths of the files, not their content."""
+        """Return the state for pickling: the paths of the files, not their content."""
         return {"_context": self._context}
 
     @property
     def context(self) -> CaseContext:
-        """The record of the case that the services use."""
+        """The internal object that describes the case to the services."""
         return self._context
 
     @property
     def case_id(self) -> str:
-        """Case id, unique in the data set."""
+        """The case id, which is unique in the data set."""
         return self._context.case_id
 
     @property
     def files(self) -> CaseFiles:
-        """Files of the case: ``phases``, ``reference``, ``automatic``, ``info``."""
+        """The files of the case: ``phases``, ``reference``, ``automatic``, ``info``."""
         return self._context.files
 
     @property
     def record(self) -> CaseRecord | None:
-        """Row of the case in the clinical table (age, menopausal status, density, pCR), or None."""
+        """The case's row in the clinical table (age, menopausal status, density, pCR), or None."""
         return self._context.record
 
     @property
@@ -180,7 +180,7 @@ class Case:
 
     @property
     def n_phases(self) -> int:
-        """Number of phases; only the headers of a DICOM study are read."""
+        """The number of phases; for a DICOM study, only headers are read."""
         return len(self.files.phases)
 
     @cached_property
@@ -201,7 +201,7 @@ class Case:
 
     @property
     def affine(self) -> NDArray[np.float64]:
-        """4x4 affine as stored in the file; it maps voxel ``(x, y, z)`` to RAS mm."""
+        """The 4x4 affine stored in the file, which maps voxel ``(x, y, z)`` to RAS mm."""
         return self.grid.affine
 
     @property
@@ -210,7 +210,7 @@ class Case:
         return self.grid.spacing_mm
 
     def read(self) -> ReadCase:
-        """Return the case with all phases in memory; later calls return the same object.
+        """Read all phases into memory; later calls return the same object.
 
         Returns
         -------
@@ -240,7 +240,7 @@ class Case:
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """The ``index``, ``time_s`` and ``sources`` of each phase; errors as in `read`."""
+        """The phases, each with ``index``, ``time_s`` and ``sources``; errors as in `read`."""
         return self.read().phases
 
     @property
@@ -255,12 +255,12 @@ class Case:
 
     @property
     def reference(self) -> Mask | None:
-        """The expert mask on the case's grid, or None if the data set has none.
+        """The expert mask on the case's grid, or None if the data set has none for this case.
 
         Raises
         ------
         FormatError, GridMismatchError, CaseError
-            If the file is damaged, is on a different grid, or holds an image and not a mask.
+            If the file is damaged, is on a different grid, or contains an image instead of a mask.
         """
         path = self.files.reference
         return None if path is None else self._to_mask(read_reference(path, self.files), path)
@@ -283,7 +283,7 @@ class Case:
         return tuple(mask.name for mask in masks if mask.role == "refined")
 
     def prediction(self, model: str = "kinetic") -> Mask:
-        """Return a model's mask from the data set's workspace.
+        """Return the mask that a model predicted, from the data set's workspace.
 
         Parameters
         ----------
@@ -342,7 +342,7 @@ class Case:
         return nifti_image(self.signal, self.grid)
 
     def to_simpleitk(self) -> "list[Any]":
-        """Return each phase as a ``SimpleITK.Image`` in LPS mm; voxel values are unchanged.
+        """Return each phase as a ``SimpleITK.Image`` in LPS mm, with unchanged voxel values.
 
         Returns
         -------
@@ -387,7 +387,7 @@ class Case:
         return make_torchio_subject(self)
 
     def to_monai(self) -> dict[str, Any]:
-        """Return a dict of "image", "label" (MetaTensors ``(channel, x, y, z)``) and "case_id".
+        """Return a dict with "image", "label" (MetaTensors ``(channel, x, y, z)``) and "case_id".
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""`open_data_set`: open a folder of cases as a table and as records."""
+"""`open_data_set` opens a folder of cases; `DataSet` is a table and a collection of cases."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,11 +46,11 @@ def open_data_set(
     layout: PathLike = "",
     progress: bool = True,
 ) -> "DataSet":
-    """Open a data set with its cases, its clinical table and your workspace.
+    """Open a data set: its cases, its clinical table and your workspace.
 
     The known layouts are MAMA-MIA (``images/ID/ID_0000.nii.gz``), nnU-Net raw, the folder of one
-    case, a 4-D file and a DICOM series. Nothing is written to the folder; your results are written
-    to the workspace.
+    case, a 4-D file and a DICOM series. The folder itself is never changed; your results are
+    written to the workspace.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ def open_data_set(
         The folder for your predictions and refined masks; by default the folder that the window and
         the command line use for this data set.
     columns
-        The column of each field of the clinical table, such as ``{"age": "age at exam",
-        "breast_density": None}`` (None if the table lacks the field), or a JSON file with this
-        mapping. By default, columns are recognised by their usual names.
+        The column that holds each field of the clinical table, such as ``{"age": "age at exam",
+        "breast_density": None}`` (None if the table does not have the field), or a JSON file with
+        this mapping. By default, columns are recognised by their usual names.
     layout
         The name of a known layout (see `mm.list_layouts`), or a TOML file that describes a layout.
         By default, the layout is recognised from the files.
@@ -98,14 +98,14 @@ def open_data_set(
 
 
 class DataSet:
-    """A data set: ``.cases`` is a table, ``data_set["ID"]`` is a case; iteration yields cases."""
+    """A data set: ``.cases`` is a table, ``data_set["ID"]`` is a case, and a loop yields cases."""
 
     def __init__(self, opened: OpenDataSet) -> None:
         self._opened = opened
 
     @classmethod
     def from_cases(cls, cases: Iterable[Case], *, workspace: PathLike | None = None) -> "DataSet":
-        """Return a data set made from cases, such as those that `Case.from_files` returns.
+        """Create a data set from cases, such as those that `Case.from_files` returns.
 
         Parameters
         ----------
@@ -144,33 +144,33 @@ class DataSet:
 
     @property
     def opened(self) -> OpenDataSet:
-        """The record of the data set that the services use."""
+        """The internal object that describes the data set to the services."""
         return self._opened
 
     @property
     def name(self) -> str:
-        """Name of the folder."""
+        """The name of the data set's folder."""
         return self._opened.data_set.name
 
     @property
     def layout(self) -> str:
-        """Name of the recognised layout, such as "MAMA-MIA"."""
+        """The name of the recognised layout, such as "MAMA-MIA"."""
         data_set = self._opened.data_set
         return data_set.layout or str(data_set.kind)
 
     @property
     def root(self) -> Path:
-        """Folder of the data set, to which nothing is written."""
+        """The folder of the data set, to which nothing is written."""
         return self._opened.data_set.root
 
     @property
     def workspace(self) -> Path:
-        """Folder for your predictions, refined masks and scores of this data set."""
+        """The folder for your predictions, refined masks and scores of this data set."""
         return self._opened.workspace.root
 
     @property
     def clinical(self) -> Path | None:
-        """Path of the clinical table for ``score(..., clinical=...)``, or None if there is none."""
+        """The path of the clinical table, for ``score(..., clinical=...)``, or None."""
         return self._opened.data_set.clinical
 
     @property
@@ -180,7 +180,7 @@ class DataSet:
 
     @property
     def case_ids(self) -> tuple[str, ...]:
-        """Ids of the cases in the order of the data set."""
+        """The ids of the cases, in the order of the data set."""
         return tuple(files.case_id for files in self._opened.data_set.cases)
 
     def findings(self, reader: str | None = None, *, progress: bool = True) -> "pd.DataFrame":
@@ -189,7 +189,7 @@ class DataSet:
         The columns are ``case_id``, ``reader``, ``lesion``, ``at``, ``measured_from``, the lesion's
         centre (``x_mm``, ``y_mm``, ``z_mm``, RAS), each question of the form with its ``.codes``
         (for a breast, ``assessment@right``), and ``auto``, which lists the answers that no reader
-        edited. Answers that the program computes are measured again from the reader's own mask.
+        edited. Answers that the program computes are recomputed from the reader's own mask.
 
         Parameters
         ----------
@@ -221,11 +221,11 @@ class DataSet:
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """Table with one row for each case, indexed by case id; each access returns a new copy.
+        """A table with one row per case, indexed by case id; each access returns a new copy.
 
         The columns are ``phases`` (their number), ``reference`` (whether the case has one),
         ``predictions`` and ``refined`` (names, joined by ", "), ``status``, ``problems``, and the
-        fields of the clinical table, with missing values for fields that the table lacks.
+        fields of the clinical table, with missing values for fields that the table does not have.
         """
         import pandas as pd
 
@@ -235,7 +235,7 @@ class DataSet:
         return pd.DataFrame(rows, index=index, columns=[*columns, *_CLINICAL])
 
     def to_torch(self, phases: Sequence[int] | None = None) -> "TorchDataSet":
-        """Return a dataset for ``torch.utils.data.DataLoader`` that reads each case when needed.
+        """Return a dataset for ``torch.utils.data.DataLoader``, which reads each case on demand.
 
         Parameters
         ----------
@@ -278,7 +278,7 @@ class DataSet:
     def __getitem__(self, case_id: slice | list[str] | list[int]) -> "DataSet": ...
 
     def __getitem__(self, case_id: str | int | slice | list[str] | list[int]) -> "Case | DataSet":
-        """Return one case by id or index, or a data set of several: ``[:3]``, ``[["A", "B"]]``.
+        """Return one case (by id or index), or a data set of several: ``[:3]``, ``[["A", "B"]]``.
 
         Parameters
         ----------
@@ -307,7 +307,7 @@ class DataSet:
         return self[self._find_id(case_id)]
 
     def where(self, **values: Any) -> "DataSet":
-        """Return a data set of the cases whose columns have the given values.
+        """Return a data set with the cases whose columns have the given values.
 
         Parameters
         ----------
@@ -342,7 +342,7 @@ class DataSet:
 
     @property
     def columns(self) -> "pd.DataFrame":
-        """The columns of `cases`, and all columns of the data set's own tables.
+        """A table with the columns of `cases` and all columns of the data set's own tables.
 
         The table has one row for each case and is indexed by case id. It includes patient, visit
         and side if the layout has them.
@@ -368,7 +368,7 @@ class DataSet:
         return table.join(own[[name for name in own.columns if name not in table.columns]])
 
     def _read_clinical_rows(self) -> list[dict[str, object]]:
-        """Return every cell of the clinical table by column, for each case; {} without a row."""
+        """Return, for each case, all cells of its row in the clinical table by column, or {}."""
         path = self.clinical
         if path is None:
             return [{} for _ in self.case_ids]
@@ -385,7 +385,7 @@ class DataSet:
 
     @property
     def patients(self) -> "tuple[Patient, ...]":
-        """Patients with their visits in chronological order; each visit contains its exams.
+        """The patients with their visits in chronological order; each visit contains its exams.
 
         If a table states that two names belong to the same person, there is one `Patient` with both
         names.
@@ -422,7 +422,7 @@ class DataSet:
 
 @dataclass(frozen=True, slots=True)
 class PatientVisit:
-    """The exams of a patient on one occasion.
+    """The exams of a patient at one visit.
 
     `name` is the visit's name in the data set, or "". `index` is the position of the visit in
     chronological order, from 0, or None if the order is unknown. `cases` holds the cases of the
@@ -435,7 +435,7 @@ class PatientVisit:
 
     @property
     def exams(self) -> "tuple[Exam, ...]":
-        """Exams of this visit, each with its sides."""
+        """The exams of this visit, each with its sides."""
         by_exam: dict[tuple[tuple[str, str], ...], list[tuple[str, Case]]] = {}
         for case in self.cases:
             files = case.files
@@ -446,7 +446,7 @@ class PatientVisit:
 
 @dataclass(frozen=True, slots=True)
 class Exam:
-    """One exam: ``sides`` maps each side to its case; a case with both breasts has the side ""."""
+    """One exam: ``sides`` maps each side to a case; a case with both breasts has the side ""."""
 
     sides: Mapping[str, Case]
 
@@ -463,7 +463,7 @@ class Exam:
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """A person with all exams; `names` has several items if a table links several names."""
+    """A person and all their exams; `names` has several items if a table links several names."""
 
     names: tuple[str, ...]
     visits: tuple[PatientVisit, ...]
@@ -516,12 +516,12 @@ def _make_row(row: CaseRow) -> dict[str, Any]:
 
 
 def spell_column(name: object) -> str:
-    """Return a normalised column name: lower case, without blanks and punctuation."""
+    """Normalise a column name: lower case, without blanks and punctuation."""
     return re.sub(r"[^a-z0-9]+", "", str(name).casefold())
 
 
 def _is_value(cell: object, wanted: object) -> bool:
-    """Return whether a cell equals a value; strings are compared ignoring letter case."""
+    """Return whether a cell equals a value; letter case is ignored in strings."""
     try:
         return float(cell) == float(wanted)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Import of DICOM studies as cases (`import_dicom`), and a preview of it (`inspect_dicom`)."""
+"""`import_dicom` imports DICOM studies as cases; `inspect_dicom` previews an import."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -82,11 +82,11 @@ class Imported:
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """One row for each imported case, indexed by case id.
+        """A table with one row per imported case, indexed by case id.
 
         The columns are ``phases``, ``shape`` ``(z, y, x)``, ``times_s``, ``clock`` (the DICOM
-        element that ordered the phases), ``scaling``, ``warnings``, and ``kept`` (the DICOM
-        attributes kept from the headers).
+        element by which the phases were ordered), ``scaling``, ``warnings``, and ``kept`` (the
+        DICOM attributes kept from the headers).
         """
         import pandas as pd
 
@@ -131,8 +131,7 @@ def import_dicom(
 ) -> Imported:
     """Import each DICOM study as a case of the data set `out`, as ``mamamia import`` does.
 
-    Nothing that identifies the patient is kept; ``.cases["kept"]`` lists the remaining DICOM
-    attributes.
+    Patient identifiers are removed; ``.cases["kept"]`` lists the DICOM attributes that are kept.
 
     Parameters
     ----------
@@ -149,11 +148,11 @@ def import_dicom(
         Selectors of the series parts to use and to leave out, such as ``"series=5,role=water"``;
         see `inspect_dicom`.
     clock
-        The DICOM element that orders the phases, such as "AcquisitionTime". By default, it is
-        chosen automatically.
+        The DICOM element by which the phases are ordered, such as "AcquisitionTime". By default, it
+        is chosen automatically.
     sides
-        How two breasts in two sagittal stacks are imported: "ask" raises an error, "join" makes one
-        case, and "two" makes the cases ID_left and ID_right.
+        How an exam with one sagittal stack per breast is imported: "ask" raises an error, "join"
+        makes one case, and "two" makes the cases ID_left and ID_right.
     dates
         Whether the exam date is removed, or kept but shifted.
     allow_thin
@@ -178,7 +177,7 @@ def import_dicom(
         If the source or its only study cannot be imported; the message gives the reason and the
         remedies.
     SaveConflictError
-        If the case exists already.
+        If the case already exists.
     ArgumentError
         If an argument has the wrong type.
 
@@ -207,7 +206,7 @@ def inspect_dicom(
     allow_thin: bool = False,
     progress: bool = True,
 ) -> "pd.DataFrame":
-    """List the contents of a DICOM folder or zip archive, and how an import would use them.
+    """List what a DICOM folder or zip archive contains, and how an import would use it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Export of masks as a bundle (`export`), and verification of a bundle (`verify`)."""
+"""`export` writes masks as a bundle (folder with manifest); `verify` checks a bundle."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -85,7 +85,7 @@ class Exported:
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """Table of masks, indexed by case id: ``volume_ml``, ``quality`` (a colour), ``files``."""
+        """A table of masks, by case id: ``volume_ml``, ``quality`` (a colour), ``files``."""
         import pandas as pd
 
         rows = [
@@ -123,12 +123,12 @@ def export(
     existing: Literal["refuse", "overwrite"] = "refuse",
     progress: bool = True,
 ) -> Exported:
-    """Write masks as a bundle with geometry, provenance, checksums and quality, and verify it.
+    """Write masks as a bundle with geometry, provenance, checksums and quality; verify it.
 
     Parameters
     ----------
     data_set
-        The images that the masks were made for.
+        The data set with the images for which the masks were made.
     masks
         The masks: a folder with ``ID.nii.gz`` or files in another format that `read_mask` accepts,
         the result of `predict`, a mapping from name to folder, or a mapping from case id to a mask
@@ -138,26 +138,26 @@ def export(
     formats
         One or more formats; the guide "Export and verify" explains when to use each.
     harmonise
-        An additional orientation in which to write the masks, using only flips and permutations of
-        axes.
+        An additional orientation in which the masks are written, by flipping and permuting axes
+        only.
     label, label_map
-        `label` is the only value to keep, or the name of its segment. `label_map` is a JSON file
-        with a rule for each value.
+        `label` is the only label value to keep, or the name of its segment. `label_map` is a JSON
+        file with a rule for each label value.
     case_ids
         The ids of the cases to export; by default all.
     with_images
         Whether to write the phases too.
     fuse
-        The method for an additional mask that combines the masks of several readers: majority vote
-        or STAPLE.
+        The method by which the masks of several readers are combined into an additional mask:
+        majority vote or STAPLE.
     study
         The DICOM study to which the segmentations refer, or a folder that contains several studies.
     made_by
         For "dicom-seg": how the masks were made. By default, this is read from the provenance file
         next to each mask. It is required for masks in memory.
     channels, dataset_number
-        For "nnunet": the number of phases and the number of the data set. By default, all phases
-        are used, provided that every case has the same number.
+        For "nnunet": the number of phases, and the number of the nnU-Net data set. By default, all
+        phases are used, provided that every case has the same number.
     quality
         Whether to read the images and check each mask against them.
     existing
@@ -173,9 +173,9 @@ def export(
     Raises
     ------
     CaseError, FormatError
-        If a folder is missing or holds no mask, an id is unknown, or a format cannot be written.
+        If a folder is missing or contains no mask, an id is unknown, or a format cannot be written.
     SaveConflictError
-        If `out` has other results.
+        If `out` contains other results.
     ArgumentError
         If an argument has the wrong type.
 
@@ -241,7 +241,8 @@ def verify(
     images
         The data set whose grids the masks must match.
     study
-        The DICOM source of the masks. The bundle is searched for the identifiers of its patients.
+        The DICOM study from which the masks come. The bundle is searched for the patient
+        identifiers in this study.
     progress
         Whether to show a progress bar.
 

@@ -1,4 +1,4 @@
-"""`grow`: segment a lesion from a click, a box, an outline or a rough mask."""
+"""`grow` segments a lesion from a click, a box, an outline or a rough mask."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from napari_mamamia.smartpaint.grow.start import Outline
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Growth:
-    """A segmented region: `mask` is on the case's grid; `notes` are sentences for the reader."""
+    """A segmented lesion: `mask` is on the case's grid, and `notes` are sentences to read."""
 
     mask: Mask
     notes: tuple[str, ...] = ()
@@ -56,11 +56,11 @@ def grow(
         A voxel ``(z, y, x)`` inside the lesion.
     box
         A box around the lesion, as its first voxel and the voxel after its last, each ``(z, y,
-        x)``. The region does not extend outside the box.
+        x)``. The mask does not extend outside the box.
     outline
         One or more ``Outline(axis, index, inside)``. `inside` is a boolean plane that is True
         inside the outline, and `index` is the position of the plane along array axis `axis` (0 for
-        z, 1 for y, 2 for x). In these planes the region follows the outline.
+        z, 1 for y, 2 for x). In these planes, the mask follows the outline.
     mask
         A rough mask, such as a prediction, which is grown or shrunk to the nearest edge.
     progress

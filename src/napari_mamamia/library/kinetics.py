@@ -1,4 +1,4 @@
-"""Measurement of contrast curves, FTV and sizes in a data set (`measure_kinetics`)."""
+"""`measure_kinetics` measures contrast curves, FTV and sizes in a data set."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -37,7 +37,7 @@ _SHOWN: Final = ("volume_mm3", "ftv_cc", "peak_pe_of_mean_percent", "worst_curve
 
 
 class Measurements:
-    """Kinetics of a data set: ``.cases`` is a table; ``.folder`` contains the table and figures."""
+    """Kinetics of a data set: ``.cases`` is a table; ``.folder`` has the table and figures."""
 
     def __init__(self, summary: RowSummary[KineticRow]) -> None:
         self._summary = summary
@@ -63,7 +63,7 @@ class Measurements:
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """One row for each case, indexed by case id: the columns of ``kinetics.csv``.
+        """A table with one row per case, indexed by case id: the columns of ``kinetics.csv``.
 
         Values that are undefined are NaN.
         """
@@ -104,7 +104,7 @@ def measure_kinetics(
     case_ids
         The cases to measure; by default all.
     times_s
-        The time of each phase in seconds, if it differs from the times in the data set.
+        The time of each phase in seconds; by default, the times in the data set.
     box, variant
         The region and the variant of FTV, as in ``kinetics.ftv``.
     timing, injection_s, phases, repeated_pre
@@ -124,9 +124,9 @@ def measure_kinetics(
     Raises
     ------
     CaseError, FormatError
-        If a case id is unknown, or the folder `masks` is missing or has no mask.
+        If a case id is unknown, or the folder `masks` is missing or contains no mask.
     SaveConflictError
-        If `out` has other results.
+        If `out` contains other results.
     ArgumentError
         If an argument has the wrong type.
 
@@ -160,7 +160,7 @@ def measure_kinetics(
 
 
 def _find_variant(given: str) -> FtvVariant:
-    """Return the variant with a value; raise for OWN, whose thresholds only the window accepts."""
+    """Return the FTV variant with a name; OWN is an error, because only the window sets it."""
     if given == FtvVariant.OWN:
         given = f"{given} (which only the window accepts)"
     try:

@@ -1,4 +1,4 @@
-"""Read and write masks as files, and convert them to and from nibabel images."""
+"""Read and write mask files, and convert masks to and from nibabel images."""
 
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def read_mask(
     path: PathLike, label: float | str | None = None, *, grid: Grid | None = None
 ) -> Mask:
-    """Return the mask in a file, with its grid.
+    """Read a mask from a file, with its grid.
 
     The formats are NIfTI (including ``.hdr`` with ``.img``), NRRD, 3D Slicer's ``.seg.nrrd``,
     MetaImage, and, with the extra ``dicom``, DICOM SEG.
@@ -41,8 +41,8 @@ def read_mask(
         foreground; in a floating-point file, any value of at least 0.5.
     grid
         The grid that the mask must have, such as ``case.grid``. A DICOM SEG or ``.seg.nrrd`` file
-        may store only a region of the image; the region is then placed on this grid. Without
-        `grid`, the mask is on the grid of the region.
+        may store only a region of the image; the region is then placed on this grid. If `grid` is
+        None, the mask has the grid of the region.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def read_mask(
     FormatError
         If the file is missing, damaged or in an unknown format, or has no segment with that name.
     CaseError
-        If the file holds an image.
+        If the file contains an image instead of a mask.
     GridMismatchError
         If the grid of the mask differs from `grid`.
     MissingExtraError
@@ -83,7 +83,7 @@ def read_mask(
 def write_mask(
     mask: MaskLike, path: PathLike, *, grid: Grid | None = None, overwrite: bool = False
 ) -> None:
-    """Write a mask as 0 and 1 to ``.nii.gz``, ``.nii`` or ``.nrrd``, and verify the file.
+    """Write a mask with values 0 and 1 to ``.nii.gz``, ``.nii`` or ``.nrrd``; verify the file.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def write_mask(
 
 
 def to_nibabel(what: "Case | MaskLike", grid: Grid | None = None) -> "Nifti1Image":
-    """Return a case, a mask or any volume as a nibabel image with the geometry of its file.
+    """Convert a case, a mask or any volume to a nibabel image with the geometry of its file.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def to_nibabel(what: "Case | MaskLike", grid: Grid | None = None) -> "Nifti1Imag
 
 
 def from_nibabel(image: "SpatialImage") -> Mask:
-    """Return the mask in a nibabel image; the axes ``(x, y, z)`` become ``(z, y, x)``.
+    """Convert a nibabel image to a mask; the axes ``(x, y, z)`` become ``(z, y, x)``.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def from_nibabel(image: "SpatialImage") -> Mask:
     Raises
     ------
     ArgumentError
-        If `image` is not an image with one volume, or does not hold a mask.
+        If `image` is not an image with one volume, or does not contain a mask.
     """
     if not hasattr(image, "dataobj") or not hasattr(image, "affine"):
         raise ArgumentError(

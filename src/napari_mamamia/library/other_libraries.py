@@ -1,8 +1,8 @@
-"""Conversion of cases for SimpleITK, TorchIO, MONAI and xarray, which are imported on use.
+"""Convert cases for SimpleITK, TorchIO, MONAI and xarray, which are imported on demand.
 
-Our arrays have axes ``(phase, z, y, x)``. SimpleITK numbers voxels ``(x, y, z)`` but returns arrays
-``(z, y, x)``. Tensors of TorchIO and MONAI have axes ``(channel, x, y, z)``. For xarray the order
-of axes is unchanged.
+Our arrays have axes ``(phase, z, y, x)``. SimpleITK indexes voxels as ``(x, y, z)`` but returns
+arrays ``(z, y, x)``. TorchIO and MONAI tensors have axes ``(channel, x, y, z)``. For xarray, the
+order of axes does not change.
 
 `case` is a `library.case.Case`.
 """
@@ -22,7 +22,7 @@ _RIGHT_ANGLE: Final = 1e-4
 
 
 def load_package(name: str) -> Any:
-    """Return an optional package.
+    """Import an optional package and return it.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def load_package(name: str) -> Any:
 
 
 def make_sitk_image(array: Any, grid: Grid) -> Any:
-    """Return an array ``(z, y, x)`` on a grid as a ``SimpleITK.Image`` in LPS mm.
+    """Convert an array ``(z, y, x)`` on a grid to a ``SimpleITK.Image`` in LPS mm.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def make_torchio_subject(case: Any) -> Any:
 
 
 def make_monai_item(case: Any) -> dict[str, Any]:
-    """Return a dict of "image", "label" (MetaTensors, channels first, RAS) and "case_id"."""
+    """Return a dict with "image", "label" (MetaTensors, channels first, RAS) and "case_id"."""
     meta, torch = load_package("monai.data").MetaTensor, load_package("torch")
     affine = torch.from_numpy(np.array(case.grid.affine))
     item: dict[str, Any] = {
@@ -95,7 +95,7 @@ def make_monai_item(case: Any) -> dict[str, Any]:
 
 
 def make_xarray(case: Any) -> Any:
-    """Return an ``xarray.DataArray`` ``(phase, z, y, x)`` with mm from the first voxel."""
+    """Return an ``xarray.DataArray`` ``(phase, z, y, x)``, with mm from the first voxel."""
     xarray = load_package("xarray")
     sizes = dict(zip("zyx", case.grid.shape, strict=True))
     steps = dict(zip("zyx", case.grid.spacing_mm, strict=True))
@@ -114,7 +114,7 @@ def make_xarray(case: Any) -> Any:
 
 
 def _to_xyz(array: Any) -> Any:
-    """Return a copy with axes ``(channel, x, y, z)`` in a data type that torch supports."""
+    """Copy an array to axes ``(channel, x, y, z)`` and a data type that torch supports."""
     turned = np.ascontiguousarray(array.transpose(0, 3, 2, 1))
     wider = {"uint16": np.int32, "uint32": np.int64, "uint64": np.int64}
     turned = turned.astype(turned.dtype.newbyteorder("="))
@@ -122,7 +122,7 @@ def _to_xyz(array: Any) -> Any:
 
 
 class TorchDataSet:
-    """Cases for ``torch.utils.data.DataLoader``; each case is read when it is needed.
+    """Cases for ``torch.utils.data.DataLoader``; each case is read on demand.
 
     Each item is a dict with ``image`` (float32, ``(phase, z, y, x)``), ``mask`` (uint8, ``(z, y,
     x)``, only if the case has a reference), ``spacing_mm`` ``(z, y, x)`` and ``case_id``.
@@ -136,14 +136,14 @@ class TorchDataSet:
         return len(self._cases)
 
     def __getitem__(self, place: int) -> dict[str, Any]:
-        """Return a case as tensors.
+        """Return the case at an index, as a dict of tensors.
 
         Raises
         ------
         IndexError
             If the index is out of range.
         CaseError
-            If the case lacks one of the phases.
+            If one of the requested phases is missing in the case.
         """
         if not -len(self) <= place < len(self):
             raise IndexError(f"expected an index below {len(self)}, but got {place}")

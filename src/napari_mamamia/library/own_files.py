@@ -1,4 +1,4 @@
-"""Cases and data sets made from separate files and arrays, without a known folder layout."""
+"""Make cases and data sets from separate files and arrays, without a known folder layout."""
 
 import atexit
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ def open_files(
     times_s: Sequence[float] | None,
     case_id: str,
 ) -> CaseFiles:
-    """Return the files of a case after checking that their headers match.
+    """Check that the headers of the files match, and return the files as a case.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def open_files(
 
 
 def check_times(times_s: Sequence[float] | None, count: int) -> tuple[float | None, ...]:
-    """Return the time of each phase in s, or None if unknown; raise if a time is impossible."""
+    """Return the time of each phase in s, or None if unknown; raise an error if impossible."""
     if times_s is None:
         return (None,) * count
     try:
@@ -110,7 +110,7 @@ def save_arrays(
 ) -> tuple[list[Path], Path | None]:
     """Write phases and a mask to a temporary folder, which is removed when Python exits.
 
-    The phase files and the mask file are returned.
+    The paths of the phase files and of the mask file are returned.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def _make_grid(
 
 
 def open_cases(cases: Iterable[CaseFiles], workspace: PathLike | None) -> OpenDataSet:
-    """Return a data set made from separate cases, by default with a temporary workspace.
+    """Make a data set from separate cases; by default, its workspace is temporary.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Fairness over groups that a script chooses, such as race or scanner."""
+"""Fairness over custom groups, such as race or scanner, which a script passes."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -30,7 +30,7 @@ def fairness_table(
     table: "pd.DataFrame | None",
     minimum_group: int,
 ) -> "pd.DataFrame":
-    """Return fairness and disparities over custom groups, with intervals and tests.
+    """Compute fairness and disparities over custom groups, with intervals and tests.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ def fairness_table(
     profile
         The name of the scoring profile.
     groups
-        For each variable, a column of `table`, or a mapping from case id to value.
+        Maps each variable to a column of `table`, or to a mapping from case id to value.
     table
-        A table indexed by case id; None if `groups` has the values.
+        A table indexed by case id; None if `groups` contains the values.
     minimum_group
-        The smallest number of cases with which a group counts in intervals and tests.
+        The smallest group that is included in intervals and tests.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def fairness_table(
 
 
 def _find_values(name: str, source: Any, table: "pd.DataFrame | None") -> dict[str, object]:
-    """Return the values of a variable by lower-case case id."""
+    """Return each case's value of a variable, by lower-case case id."""
     if isinstance(source, str):
         if table is None:
             raise ArgumentError(
@@ -122,7 +122,7 @@ def _find_values(name: str, source: Any, table: "pd.DataFrame | None") -> dict[s
 
 
 def _group(name: str, values: Mapping[str, object], case_ids: tuple[str, ...]) -> Grouping:
-    """Return the groups of cases with equal values; empty values belong to no group."""
+    """Group the cases by value; a case with an empty value belongs to no group."""
     texts = [_format_value(values.get(case_key(case_id))) for case_id in case_ids]
     labels = sorted({text for text in texts if text}, key=natural_key)
     if not labels:

@@ -1,4 +1,4 @@
-"""Display of tables in a notebook."""
+"""Show tables in a notebook."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +10,7 @@ _LONGEST: Final = 90
 
 
 def html_of(table: "pd.DataFrame") -> str:
-    """Return a table as HTML without empty columns; shorten long strings, show NaN as a dash."""
+    """Format a table as HTML: omit empty columns, shorten long strings, show NaN as a dash."""
     columns = [name for name in table.columns if not (len(table) and table[name].eq("").all())]
     shown = table[columns].map(_shorten_cell)
     page = shown.to_html(

@@ -1,4 +1,4 @@
-"""Phantoms: synthetic data with known ground truth, for trials of every function."""
+"""Phantoms: synthetic data with known ground truth, for trying out every function."""
 
 from functools import partial
 from pathlib import Path
@@ -26,11 +26,11 @@ def make_phantoms(
     mix: Literal["mixed", "one-breast"] = "mixed",
     progress: bool = True,
 ) -> DataSet:
-    """Write synthetic cases in the MAMA-MIA layout and return their data set.
+    """Write synthetic cases in the MAMA-MIA layout, and return them as a data set.
 
     Each case has several phases and the true mask as reference. Three cases in four have a degraded
-    mask as ``case.automatic``. The clinical table is also synthetic. Scores on phantoms say nothing
-    about patients.
+    mask as ``case.automatic``. The clinical table is also synthetic. Scores on phantoms do not
+    predict performance in patients.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ def make_phantoms(
     seed
         The random seed; equal seeds give identical voxels.
     shape
-        The shape ``(z, y, x)`` of every case for the same field of view; small shapes are faster.
-        By default, the shape varies between cases as in real exams.
+        The shape ``(z, y, x)`` of every case; the field of view does not change, and small shapes
+        are faster. By default, the shape varies between cases as in real exams.
     mix
         "mixed" for a mixture like that in real data sets, or "one-breast" for sagittal exams of one
         breast.
@@ -61,7 +61,7 @@ def make_phantoms(
     Returns
     -------
     DataSet
-        The new data set, opened.
+        The new data set.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def make_phantom_study(
     shape: tuple[int, int, int] | None = None,
     progress: bool = True,
 ) -> Path:
-    """Write a phantom as a DICOM study for trials of `import_dicom`, and return its folder.
+    """Write a phantom as a DICOM study for trying out `import_dicom`, and return its folder.
 
     Parameters
     ----------

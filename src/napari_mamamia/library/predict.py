@@ -1,4 +1,4 @@
-"""`predict`: run a model on one case, or on every case of a data set."""
+"""`predict` runs a model on one case, or on every case of a data set."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -123,8 +123,8 @@ def predict(
         For a data set: the number of parallel processes; 0 uses only this process.
     device, folds, fast, recipe
         For a trained model: the device, the folds to average, whether to use half precision (which
-        is inexact), and the recipe of steps before and after the network (the name of a preset, or
-        a file).
+        changes results slightly), and the recipe for pre- and postprocessing (the name of a preset,
+        or a file).
     time_limit_s
         The time limit for each case in seconds.
     probability
@@ -136,8 +136,8 @@ def predict(
     Returns
     -------
     Prediction or Predictions
-        For a case, a record with ``.mask``, ``.candidates``, ``.notes`` and ``.probability``. For a
-        data set, a record with ``.cases`` (a table), ``.failures`` and ``.folder``, which can be
+        For a case, an object with ``.mask``, ``.candidates``, ``.notes`` and ``.probability``. For
+        a data set, an object with ``.cases`` (a table), ``.failures`` and ``.folder``, which can be
         passed to `score`.
 
     Raises
@@ -149,7 +149,7 @@ def predict(
     CaseError, FormatError
         If the case cannot be opened. In a data set, only that case fails.
     SaveConflictError
-        If `out` has other results.
+        If `out` contains other results.
     ArgumentError
         If an argument has the wrong type, or does not apply to this kind of input.
 
@@ -232,7 +232,7 @@ class Predictions:
 
     @property
     def note(self) -> str:
-        """Caveat that must be shown with these masks, for example that the model is not trained."""
+        """A caveat that must be shown with these masks, such as that the model is not trained."""
         return self._note
 
     @property
@@ -242,7 +242,7 @@ class Predictions:
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """One row for each new mask, indexed by case id: ``volume_ml``, ``seconds``, ``notes``."""
+        """A table with one row per new mask, by case id: ``volume_ml``, ``seconds``, ``notes``."""
         import pandas as pd
 
         rows = [
@@ -253,7 +253,7 @@ class Predictions:
         return pd.DataFrame(rows, index=ids, columns=["volume_ml", "seconds", "notes"])
 
     def __getitem__(self, case_id: str) -> Mask:
-        """Return the mask of a case; raise `CaseError` if there is none."""
+        """Return the mask of a case; raise `CaseError` if there is no mask."""
         path = self._folder / f"{case_id}.nii.gz"
         if not path.is_file():
             failed = {failure.case_id: failure.reason for failure in self.failures}
@@ -275,7 +275,7 @@ def _predict_case(
 
 @contextmanager
 def _open_segmenter(model: PathLike, choices: RunChoices) -> Iterator[Segmenter]:
-    """Yield the model; the process of a trained model ends with the block."""
+    """Open a model for a `with` block; the process of a trained model ends with the block."""
     segmenter = open_model(str(path_of(model, "model")), choices, Worker())
     try:
         yield segmenter
@@ -285,7 +285,7 @@ def _open_segmenter(model: PathLike, choices: RunChoices) -> Iterator[Segmenter]
 
 
 def _limit_of_place(segmenter: Segmenter, workers: int, limit_s: float | None) -> float | None:
-    """Return the time limit that the batch enforces, or None if the model enforces it.
+    """Return the time limit that the batch must enforce, or None if the model does so itself.
 
     A trained model that runs in this process enforces its own limit.
     """
@@ -303,7 +303,7 @@ def _make_prompt(
 
 
 def voxel_of(given: tuple[int, int, int], case: Case) -> tuple[int, int, int]:
-    """Return a voxel ``(z, y, x)``; raise `ArgumentError` if it is not a voxel of the case."""
+    """Check a voxel ``(z, y, x)``; raise `ArgumentError` if it is not in the case."""
     shape = case.grid.shape
     try:
         z, y, x = (index(at) for at in given)
@@ -317,7 +317,7 @@ def voxel_of(given: tuple[int, int, int], case: Case) -> tuple[int, int, int]:
 
 
 def _refuse_arguments(whose: str, got: str, **given: Any) -> None:
-    """Raise an error for arguments that would have no effect."""
+    """Raise an error if arguments were passed that would have no effect."""
     asked = [
         name
         for name, value in given.items()

@@ -1,4 +1,4 @@
-"""Run long work of the library with a progress bar."""
+"""Run long tasks of the library with a progress bar."""
 
 import sys
 import threading
@@ -14,12 +14,12 @@ T = TypeVar("T")
 Report = Callable[[Progress], None]
 
 _PATIENCE_S: Final = 0.5
-"""Delay before the bar appears, in seconds."""
+"""Seconds before the progress bar appears."""
 _PACE_S: Final = 0.1
 
 
 def drive(work: Callable[[], T], progress: bool = True, *, starts_processes: bool = False) -> T:
-    """Run long work and return its result; Ctrl-C stops it without leaving unfinished files.
+    """Run a long task and return its result; Ctrl-C stops it, leaving no unfinished files.
 
     With `progress`, a bar is shown in a terminal or a notebook, but only in the main thread and not
     if the output goes to a file. With `starts_processes`, new processes do not run the caller's
@@ -63,7 +63,7 @@ def _show_bar(wanted: bool) -> Iterator[Report | None]:
 
 
 def _in_notebook() -> bool:
-    """Return whether this runs in a Jupyter kernel, where an output can be replaced."""
+    """Return whether the code runs in a Jupyter kernel, which can replace earlier output."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and hasattr(shell, "kernel")

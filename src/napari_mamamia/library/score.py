@@ -1,4 +1,4 @@
-"""`score` compares masks in memory, files, folders or a data set with references."""
+"""`score` compares masks (in memory, in files or folders, or of a data set) with references."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 ProfileName: TypeAlias = Literal["clinical", "official-code", "paper"]
 Masks: TypeAlias = "MaskLike | PathLike | Mapping[str, MaskLike]"
-"""A mask, a file or folder of masks, or masks by case id."""
+"""A mask, a file or folder of masks, or a mapping from case id to mask."""
 
 _TABLES: Final = (".csv", ".xlsx", ".ods", ".tsv", ".parquet")
 
@@ -92,14 +92,14 @@ def score(
         The clinical table for fairness (``.xlsx``, ``.ods``, ``.csv``, or a DataFrame), or the data
         set that contains it. Without a clinical table, fairness is undefined.
     columns
-        The column of each field in the clinical table, as in `open_data_set`. ``{"age": None}``
-        declares that the table has no age; fairness over age is then undefined.
+        The column that holds each field of the clinical table, as in `open_data_set`. ``{"age":
+        None}`` declares that the table has no age; fairness over age is then undefined.
     profile
         The set of definitions for all scores: "clinical" (HD95 in mm), "official-code" (the
         challenge's scripts) or "paper".
     label
         The tumour's label value or, for files, the name of its segment; by default any value above
-        0. Only for the profile "clinical".
+        0. This works only with the profile "clinical".
     bootstrap, seed
         The number of resamples for the 95 % intervals, and the random seed. With 0 resamples, only
         disparities and fairness have intervals, which are computed from group means.
@@ -111,10 +111,10 @@ def score(
         How a case without a usable prediction counts in the ranking numbers: "reject",
         "least-favourable", "worst-score" or "leave-out". By default, the profile's rule applies.
     cases
-        A file that lists the cases to count, with one id per line, or a table with case_id (and the
-        sha256 of the reference). Only for files.
+        A file that lists the cases to include, with one id per line, or a table with case_id (and
+        the sha256 of the reference). Only for files.
     images
-        The data set with the images of the masks, for checks of low contrast. Only for files.
+        The data set with the images, for finding lesions with low contrast. Only for files.
     name
         The model's name; by default the name of the folder.
     case_id
@@ -134,14 +134,14 @@ def score(
     Raises
     ------
     ArgumentError
-        If an argument has the wrong type, an array does not hold a mask, or reference and
+        If an argument has the wrong type, an array does not contain a mask, or reference and
         prediction are the same files.
     GridMismatchError
         If an array does not have the shape of `grid`. Masks on different grids do not raise an
         error, but are reported in the ``status`` of the case.
     FormatError
-        If a folder is missing or has no mask, or the clinical table cannot be read or lacks a field
-        that fairness needs.
+        If a folder is missing or contains no mask, or the clinical table cannot be read or lacks a
+        field that fairness needs.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def score_table(
     name: str = "",
     progress: bool = True,
 ) -> Scores:
-    """Return the results for a cohort from case scores that were computed elsewhere.
+    """Compute cohort results from case scores that other software computed.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ def _clinical_table(clinical: "PathLike | DataSet | None") -> Path | None:
 
 
 def _are_files(reference: object, prediction: object) -> bool:
-    """Return whether both arguments are files or folders, so that cases can be read one by one."""
+    """Return whether both arguments are files or folders, which can be read case by case."""
     return is_path(prediction) and (is_path(reference) or isinstance(reference, DataSet))
 
 
@@ -349,7 +349,7 @@ def _file_pairs(reference: Any, prediction: Any) -> tuple[FoundPairs, tuple[Path
 
 
 def _folders_of(reference: object) -> frozenset[Path]:
-    """Return all folders of a data set, into which no results may be saved."""
+    """Return all folders of a data set, in which no results may be saved."""
     return reference.opened.data_set.folders if isinstance(reference, DataSet) else frozenset()
 
 
@@ -391,7 +391,7 @@ def _require_place(given: Any, what: str) -> Path:
 
 
 def _require_files_for(**given: object) -> None:
-    """Raise an error for arguments that apply only to files."""
+    """Raise an error if arguments were passed that apply only to files."""
     refused = [name for name, value in given.items() if value]
     if refused:
         raise ArgumentError(
@@ -449,7 +449,7 @@ def _require_mapping(*given: object) -> None:
 def _convert_labels(
     given: Any, name: str, grid: Grid | None, *, finds_tumour: bool
 ) -> LabelMap | None:
-    """Return a mask as labels, cropped to its foreground."""
+    """Convert a mask to labels, cropped to its foreground."""
     from napari_mamamia.library.case import Case
 
     if given is None:

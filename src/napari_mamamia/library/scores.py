@@ -54,7 +54,7 @@ _SHOWN_OF_TESTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ScoreSource:
-    """The origin of scores: the equivalent command, its parameters, and the input folders."""
+    """Where scores come from: the equivalent command, its parameters, and the input folders."""
 
     command: Literal["score", "score-table"]
     parameters: tuple[tuple[str, Setting], ...]
@@ -64,15 +64,15 @@ class ScoreSource:
 class Scores:
     """The scores of one model: ``.cases``, ``.groups`` and ``.cohort`` are tables.
 
-    All scores are computed under one profile, ``.profile``. `score` and `score_table` return this
-    record.
+    All scores are computed under the same profile, ``.profile``. `score` and `score_table` return
+    this object.
     """
 
     def __init__(self, scored: Scored, settings: ScoreSettings, source: ScoreSource) -> None:
         self._scored, self._settings, self._source = scored, settings, source
 
     def __repr__(self) -> str:
-        """Return the cohort's numbers as the command line prints them."""
+        """Return the cohort results as the command line prints them."""
         return "\n".join(cohort_lines(self.model))
 
     def _repr_html_(self) -> str:
@@ -89,22 +89,22 @@ class Scores:
 
     @property
     def model(self) -> ModelScores:
-        """The results of the model as one record."""
+        """All results of the model in one object."""
         return self._scored.model
 
     @property
     def name(self) -> str:
-        """Name of the model."""
+        """The name of the model."""
         return self.model.name
 
     @property
     def profile(self) -> str:
-        """Profile of all scores: "clinical", "official-code" or "paper"."""
+        """The profile of all scores: "clinical", "official-code" or "paper"."""
         return self.model.profile
 
     @property
     def failures(self) -> tuple[CaseFailure, ...]:
-        """The cases that were not scored without a problem, each with its reason."""
+        """The cases that could not be scored or were scored with a problem, with reasons."""
         return self.model.failures
 
     @property
@@ -122,7 +122,7 @@ class Scores:
 
     @cached_property
     def cases(self) -> "pd.DataFrame":
-        """Table of the case scores, indexed by case id, with the columns of ``case_scores.csv``.
+        """A table of case scores, indexed by case id, with the columns of ``case_scores.csv``.
 
         Undefined values are NaN. ``status`` states whether the case was scored, and ``reason``
         explains any status except "ok".
@@ -131,7 +131,7 @@ class Scores:
 
     @cached_property
     def groups(self) -> "pd.DataFrame":
-        """Table with one row for each group of each variable; empty if there is no clinical table.
+        """A table with one row per group of each variable; empty if there is no clinical table.
 
         The columns are ``variable``, ``group``, ``n``, ``mean_dsc``, ``mean_norm_hd``, ``sd_dsc``,
         ``sd_norm_hd``, ``is_small`` (whether the group has fewer cases than the profile requires)
@@ -145,13 +145,13 @@ class Scores:
 
     @cached_property
     def cohort(self) -> "pd.DataFrame":
-        """Table of the cohort's results with ``value``, ``low``, ``high`` (95 %) and ``reason``.
+        """A table of cohort results: ``value``, ``low``, ``high`` (95 % interval) and ``reason``.
 
         The rows are mean_dsc, mean_norm_hd, performance, mean_hausdorff95_mm (over the cases with a
         distance), the fairness of each variable, fairness and ranking_score. Intervals of the first
-        four are bootstrap percentiles over cases;
-        intervals of fairness and ranking score are computed from contrasts between groups.
-        Intervals are NaN without a bootstrap. ``reason`` explains why a value is undefined.
+        four are bootstrap percentiles over cases; intervals of fairness and ranking score are
+        computed from contrasts between groups. Intervals are NaN without a bootstrap. ``reason``
+        explains why a value is undefined.
         """
         import pandas as pd
 
@@ -161,7 +161,7 @@ class Scores:
 
     @cached_property
     def disparities(self) -> "pd.DataFrame":
-        """Table of disparities, indexed by ``variable`` and ``measure`` ("dsc" or "norm_hd").
+        """A table of disparities, indexed by ``variable`` and ``measure`` ("dsc" or "norm_hd").
 
         ``value`` is the disparity that counts in the score. The other columns refer to groups with
         at least ``minimum_group`` cases: the disparity between them (``counted``), its expectation
@@ -183,7 +183,7 @@ class Scores:
         table: "pd.DataFrame | None" = None,
         minimum_group: int = 5,
     ) -> "pd.DataFrame":
-        """Return fairness and disparities over custom groups, such as race or scanner.
+        """Compute fairness and disparities over custom groups, such as race or scanner.
 
         Parameters
         ----------
@@ -193,12 +193,12 @@ class Scores:
         table
             A table indexed by case id, such as ``data_set.columns``.
         minimum_group
-            The smallest number of cases with which a group counts in intervals.
+            The smallest group that is included in intervals.
 
         Returns
         -------
         pandas.DataFrame
-            A table with a row for each ``variable`` and ``measure``: the disparities "dsc" and
+            A table with one row per ``variable`` and ``measure``: the disparities "dsc" and
             "norm_hd", and "fairness". The columns are ``value``, its 95 % interval (``low``,
             ``high``), the p-value of the permutation test (``p``, and ``p_holm`` after Holm's
             correction), ``n_groups`` and ``reason``. The last row is the mean fairness over these
@@ -225,7 +225,7 @@ class Scores:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """All results as plain values, as in ``summary.json``; undefined values are None."""
+        """All results as a dict, as in ``summary.json``; undefined values are None."""
         content: dict[str, Any] = plain_content(summary_content(self.model))
         return content
 
@@ -306,7 +306,7 @@ class Scores:
         Raises
         ------
         SaveConflictError
-            If the folder has other results, or the scored files.
+            If the folder contains other results or the scored files.
         SaveError
             If the system does not allow writing.
         """
@@ -327,7 +327,7 @@ class Comparison:
 
     @classmethod
     def of(cls, models: tuple[Scores, ...], baseline: str = "") -> "Comparison":
-        """Return the comparison of several models; errors as in `Scores.compare`."""
+        """Compare several models; the errors are those of `Scores.compare`."""
         if wrong := [model for model in models if not isinstance(model, Scores)]:
             raise ArgumentError(
                 f"expected the scores of models, but got {type(wrong[0]).__name__}: pass results "
@@ -374,17 +374,17 @@ class Comparison:
 
     @property
     def record(self) -> ModelComparison:
-        """All results of the comparison in one record."""
+        """All results of the comparison in one object."""
         return self._comparison
 
     @property
     def profile(self) -> str:
-        """Profile of all scores."""
+        """The profile of all scores."""
         return self._comparison.profile
 
     @cached_property
     def ranking(self) -> "pd.DataFrame":
-        """Table of scores and ranks, the best model first; undefined values are NaN."""
+        """A table of scores and ranks, with the best model first; undefined values are NaN."""
         import pandas as pd
 
         ranked = sorted(self._comparison.ranking, key=lambda m: (isnan(m.rank), m.rank))
@@ -392,14 +392,14 @@ class Comparison:
 
     @cached_property
     def tests(self) -> "pd.DataFrame":
-        """Table of paired tests by model pair and metric, with and without Holm's correction."""
+        """A table of paired tests by model pair and metric, with and without Holm's correction."""
         import pandas as pd
 
         return pd.DataFrame([asdict(test) for test in self._comparison.tests])
 
     @cached_property
     def weights(self) -> "pd.DataFrame":
-        """Ranking score of each model (column) for fairness weights from 0 to 1 (rows)."""
+        """A table of each model's ranking score (column) at fairness weights 0 to 1 (rows)."""
         import pandas as pd
 
         sweep = self._comparison.sweep
@@ -408,7 +408,7 @@ class Comparison:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """All results as plain values, as in ``comparison.json``; undefined values are None."""
+        """All results as a dict, as in ``comparison.json``; undefined values are None."""
         content: dict[str, Any] = plain_content(comparison_content(self._comparison))
         return content
 
@@ -444,7 +444,7 @@ class Comparison:
     ) -> Path:
         """Write the files of ``mamamia score`` for several models into `folder`, and return it.
 
-        The subfolder ``NAME`` holds the files of each model, as in `Scores.save`.
+        The subfolder ``NAME`` contains the files of each model, as in `Scores.save`.
         ``comparison.json``, ``report.html`` and the figures cover all models.
 
         Parameters
@@ -465,7 +465,7 @@ class Comparison:
         Raises
         ------
         SaveConflictError
-            If the folder has other results, or the scored files.
+            If the folder contains other results or the scored files.
         SaveError
             If the system does not allow writing.
         """

@@ -121,8 +121,8 @@ def _find_ends(voxels: NDArray[np.intp], matrix_mm: NDArray[np.float64]) -> tupl
 def longest_diameter_mm(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> float:
     """Return the largest distance between the centres of two foreground voxels, in mm.
 
-    This is the largest Feret diameter of the 3-D convex hull; all components of the mask count
-    together. The result is NaN for an empty mask and 0 for a single voxel.
+    This is the largest Feret diameter of the 3-D convex hull; all components of the mask are
+    measured together. The result is NaN for an empty mask and 0 for a single voxel.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ class LesionCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """The connected components of a mask (z, y, x), numbered from 0 in array order of first voxels.
+    """The connected components of a mask (z, y, x), numbered from 0 by their first voxel.
 
     Voxels that share a face, an edge or a corner are connected (26 neighbours). A component is
     stored as runs of neighbours in one row along x. `starts` and `stops` (half-open) are indices

@@ -352,7 +352,7 @@ def longest_diameter_mm(
 ) -> float:
     """Return the largest distance between two voxels of a mask in mm; NaN for an empty mask.
 
-    All components of the mask count together.
+    All components of the mask are measured together.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ def iou(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
 def dice_and_iou(
     reference: NDArray[np.bool_], prediction: NDArray[np.bool_]
 ) -> tuple[float, float]:
-    """Return `dice` and `iou` of two masks from one count of all voxels.
+    """Return `dice` and `iou` of two masks, computed from a single voxel count.
 
     Parameters
     ----------

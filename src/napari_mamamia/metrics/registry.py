@@ -1,4 +1,4 @@
-"""The table of metrics (`METRICS`), from which all tables, labels and computations are made.
+"""The table of metrics (`METRICS`), which defines how each is computed, labelled and displayed.
 
 The table is used by scores and tables (CSV, spreadsheets, `mm.score`), `mm.metrics.measure`, the
 window, the terminal, the report and docs/methods/case_metrics.md. A new metric needs a function in
@@ -335,7 +335,7 @@ def metrics_at(place: Place) -> tuple[MetricSpec, ...]:
 
 
 def pair_values(pair: ComparedMasks) -> dict[str, float]:
-    """Return every metric of two masks by name; NaN where a metric is undefined."""
+    """Return every metric of two masks by name; undefined metrics are NaN."""
     return {spec.name: spec.of_pair(pair) for spec in list_metrics() if spec.of_pair}
 
 

@@ -134,7 +134,7 @@ def surface_distances(
 def contour_pair(
     reference: NDArray[Any], prediction: NDArray[Any], rule: ContourRule
 ) -> ContourPair:
-    """Return the contours of two masks (bool) or label arrays on their joint crop.
+    """Return the contours of two masks or label arrays, cropped to a common block.
 
     Both arrays have the same shape (z, y, x). If foreground touches an edge of the block, that edge
     is an edge of the image (`joint_crop` cuts such a block).
@@ -253,7 +253,7 @@ def nsd(distances: SurfaceDistances, tolerance: float) -> float:
 
 
 def _repeat_faces(padded: NDArray[Any]) -> None:
-    """Fill the outermost layer with copies of the adjacent inner layer."""
+    """Fill the outermost layer with copies of the adjacent layer, so that the two never differ."""
     for axis in range(3):
         along = np.moveaxis(padded, axis, 0)
         along[0], along[-1] = along[1], along[-2]

@@ -1,4 +1,4 @@
-"""Volume of a mask."""
+"""Compute the volume of a mask."""
 
 import numpy as np
 from numpy.typing import NDArray

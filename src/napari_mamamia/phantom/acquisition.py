@@ -108,7 +108,7 @@ def coil(
 def blank_border(spec: PhantomSpec) -> NDArray[np.bool_]:
     """Return the mask ``(y, x)`` of the curved border of a slice that holds no data.
 
-    The border is widest in the corners. Scanners leave such a border when they correct gradient
+    The border is widest in the corners. Such a border results from the correction of gradient
     distortion: the corrected image has no data there.
     """
     n_rows, n_columns = spec.shape[1:]
@@ -163,7 +163,7 @@ class FatSuppression:
 
 
 def suppress_fat(spec: PhantomSpec, body: Body) -> FatSuppression:
-    """Return the fat suppression of `spec`.
+    """Return the residual fat signal for the fat suppression in `spec`.
 
     Suppression fails in the lower outer part of one or both breasts.
 

@@ -166,7 +166,7 @@ _ECHO_MS: Final = 1.8
 
 
 class PhantomMix(StrEnum):
-    """The kinds of cases in a data set: a realistic mix, or sagittal exams of one breast."""
+    """Which cases a data set contains: a realistic mix, or sagittal exams of one breast."""
 
     MIXED = "mixed"
     ONE_BREAST = "one-breast"
@@ -184,12 +184,12 @@ def write_data_set(
     shape: tuple[int, int, int] | None = None,
     mix: PhantomMix = PhantomMix.MIXED,
 ) -> Path:
-    """Write `n_cases` phantoms and return `root`.
+    """Write a data set of `n_cases` phantoms, and return `root`.
 
     The folder contains ``images``, ``segmentations/expert`` (the truth),
     ``segmentations/automatic`` (a degraded truth, for three cases in four), ``patient_info_files``,
     ``clinical_and_imaging_info.xlsx`` and ``train_test_splits.csv``. The folder gets its final name
-    only when it is complete; a cancelled or failed job leaves no files.
+    only when it is complete; no files remain if the job fails or is cancelled.
 
     Parameters
     ----------
@@ -366,7 +366,10 @@ def _primary_breast(phantom: Phantom) -> Box:
 
 
 def _write_splits(path: Path, case_ids: list[str]) -> None:
-    """Write the split table, with every third case in the test set."""
+    """Write the split table, with every third case in the test set.
+
+    The columns of this table differ in length.
+    """
     test = case_ids[2::3]
     train = [case_id for case_id in case_ids if case_id not in test]
     rows = ["train_split,test_split"]

@@ -66,10 +66,11 @@ class Scan:
 
 
 def arterial_blood_mm(minutes: NDArray[np.float64]) -> Curve:
-    """Return the contrast concentration in arterial blood in mM, `minutes` after its arrival.
+    """Return the concentration of contrast agent in arterial blood in mM at each time.
 
-    The concentration is 0 before arrival, and then the sum of two Gaussians and an exponential with
-    a sigmoid. It refers to whole blood. Source: Parker 2006, MRM 56:993, Eq. 1 and Table 1.
+    The times in `minutes` count from the arrival of contrast agent. The concentration is 0 before
+    the arrival, and then the sum of two Gaussians and an exponential with a sigmoid. It refers to
+    whole blood. Source: Parker 2006, MRM 56:993, Eq. 1 and Table 1.
     """
     first = 0.809 / (0.0563 * sqrt(2 * pi)) * np.exp(-((minutes - 0.17046) ** 2) / (2 * 0.0563**2))
     second = 0.330 / (0.132 * sqrt(2 * pi)) * np.exp(-((minutes - 0.365) ** 2) / (2 * 0.132**2))
@@ -85,7 +86,7 @@ def early_phase(times_s: Sequence[float]) -> int:
 
 
 def _compute_uptake(scan: Scan, kep_per_min: float) -> tuple[Curve, Curve]:
-    """Return the plasma contrast in mM and its exponentially weighted integral, for each phase."""
+    """Return the plasma concentration in mM and its exponentially weighted integral, per phase."""
     minutes = np.arange(0.0, scan.times_s[-1] + 2 * _STEP_S, _STEP_S) / 60
     plasma = arterial_blood_mm(minutes - scan.bolus_arrival_s / 60) / (1 - HAEMATOCRIT)
     taken = np.empty(len(scan.times_s))

@@ -1,4 +1,4 @@
-"""`make_phantom`: make one case and its ground truth from a spec."""
+"""`make_phantom`: create a case and its ground truth from a spec."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -166,7 +166,7 @@ def render_scene(spec: PhantomSpec, anatomy: Anatomy, curves: Curves, grid: Grid
 
 
 def add_noise(spec: PhantomSpec, scene: Scene) -> None:
-    """Replace the signal with its noisy magnitude.
+    """Replace the signal with its magnitude after adding noise.
 
     Each channel of each phase has its own random stream.
 
@@ -249,13 +249,13 @@ class Phantom:
 
 
 def make_phantom(spec: PhantomSpec) -> Phantom:
-    """Return the phantom of `spec`, computed in this thread; see `make_phantom_job`."""
+    """Return the phantom described by `spec`, computed in this thread; see `make_phantom_job`."""
     with listening(None):
         return make_phantom_job(spec)
 
 
 def make_phantom_job(spec: PhantomSpec) -> Phantom:
-    """Make the phantom of `spec`.
+    """Create the phantom described by `spec`.
 
     Raises
     ------

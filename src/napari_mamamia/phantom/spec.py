@@ -33,7 +33,7 @@ class Breasts(StrEnum):
 
 
 class TumourKind(StrEnum):
-    """Form of a tumour: mass, rim-enhancing mass with a necrotic core, or non-mass clumps."""
+    """Type of a tumour: mass, rim-enhancing mass with a necrotic core, or non-mass clumps."""
 
     MASS = "mass"
     RIM = "rim"
@@ -41,7 +41,7 @@ class TumourKind(StrEnum):
 
 
 class CurveType(StrEnum):
-    """Course of the signal between the early and the last phase.
+    """How the signal changes between the early and the last phase.
 
     A persistent curve rises by more than 10 %, a plateau curve stays within 10 %, and a washout
     curve falls by more than 10 %. Source: Partridge 2014, AJR 202, Fig. 2.
@@ -197,7 +197,7 @@ class PhantomSpec:
         return len(self.times_s)
 
     def shift_mm(self, phase: int) -> tuple[float, float, float]:
-        """Return the displacement of the patient (right, anterior, superior) at `phase`, mm."""
+        """Return the displacement of the patient at `phase` (right, anterior, superior) in mm."""
         return self.motion_mm[phase] if self.motion_mm else (0.0, 0.0, 0.0)
 
 

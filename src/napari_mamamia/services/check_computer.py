@@ -341,7 +341,7 @@ def _kinetic_on_own(case: Case, reference: Path | None) -> Finding:
 
 
 def _list_devices() -> tuple[str, ...]:
-    """Return the devices for the test network; empty if torch is not installed."""
+    """Return the devices for the test network, or () if torch is not installed."""
     if any(importlib.util.find_spec(n) is None for n in ("torch", "dynamic_network_architectures")):
         return ()
     best = choose_device("auto")

@@ -1,4 +1,4 @@
-"""Demo of the whole workflow on phantom cases: make a data set, predict, score, export."""
+"""Demo of the whole workflow on phantom cases: create a data set, predict, score, export."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -286,7 +286,7 @@ def _spread_side(
 def _find_thin(
     part: Bools, depth: Floats, under: tuple[int, int, int], spacing_mm: Spacing
 ) -> Bools | None:
-    """Return the voxels about as thin as the part under the pointer; None if none is thicker.
+    """Return the voxels about as thin as the part under the pointer, or None if none is thicker.
 
     A voxel is thick if a ball of that radius fits around it into the mask. The surface layer of a
     thick part, whose corners no ball reaches, is not a separate structure and belongs to the thick

@@ -1,1 +1,1 @@
-"""Commands on the images of cases: registration, straightening, kinetics, reports."""
+"""Commands that process the images of cases: register, straighten, kinetics, report."""

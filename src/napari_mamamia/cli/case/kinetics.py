@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def count_from(
     opened: "OpenDataSet", source: Path, out: Path, case: Sequence[str], existing: "Existing"
 ) -> None:
-    """Compute FTV from each SEG, and print it next to UCSF's FTV; exit with 3 if a SEG fails."""
+    """Compute FTV from each SEG, and print it next to UCSF's FTV; exit code 3 if one fails."""
     from napari_mamamia.services.kinetics.ftv_from import ftv_from_segs
 
     summary = run(partial(ftv_from_segs, opened, source, out, case_ids=case, existing=existing))
@@ -78,7 +78,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     ),
     _OWN_REGION,
 )
-"""The condition under which each parameter applies; add an entry for each new parameter."""
+"""The conditions under which each parameter applies; a new parameter needs an entry."""
 
 
 @reports_result
@@ -207,7 +207,7 @@ def kinetics(
     resume: options.ResumeOption = False,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Measure contrast curves, curve types, FTV and sizes: writes OUT/kinetics.csv (.xlsx).
+    """Measure contrast curves, curve types, FTV and sizes: OUT/kinetics.csv (.xlsx).
 
     Example: mamamia kinetics DATASET --masks MASKS --out KINETICS
     """
@@ -272,16 +272,16 @@ def _folder_of_vessels(vessels: Path | None, injection: str) -> str:
 
 
 def injection_source(text: str) -> str:
-    """Return "header" or the absolute path of the injection folder; "" for a number."""
+    """Return "header", the absolute path of the injection folder, or "" if `text` is a number."""
     if text == "header":
         return text
     return str(Path(text).resolve()) if text and Path(text).is_dir() else ""
 
 
 def rule_of(timing: str, injection: str, phases: str, *, is_other: bool = False) -> "TimingRule":
-    """Return the rule that chooses the phases; conflicting options are an error.
+    """Return the rule by which phases are chosen; raise an error if options conflict.
 
-    `is_other` is true if each case has its own injection time.
+    `is_other` says whether each case has its own injection time.
     """
     from napari_mamamia.core.errors import CaseError
     from napari_mamamia.kinetics.time_axis import Timing, TimingRule
@@ -329,7 +329,7 @@ def _parse_seconds(text: str) -> float:
 
 
 def ftv_of(variant: str) -> "FtvSettings":
-    """Return the thresholds of an FTV variant."""
+    """Return the thresholds of a variant of FTV."""
     from napari_mamamia.kinetics.tumour_volume import FtvSettings, FtvVariant
 
     if variant not in (FtvVariant.EXTENSION, FtvVariant.ISPY1):

@@ -56,7 +56,7 @@ def register(
     resume: options.ResumeOption = False,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Register phases and write a new data set OUT and OUT/registration.csv; masks stay valid.
+    """Register phases, and write a new data set OUT with OUT/registration.csv; masks remain valid.
 
     Example: mamamia register DATASET --out REGISTERED
     """

@@ -1,4 +1,4 @@
-"""`mamamia report`: a report for each case, also as PDF or DICOM, and a table of all numbers."""
+"""`mamamia report`: a report per case, also as PDF or DICOM, and a table of all numbers."""
 
 from functools import partial
 from pathlib import Path
@@ -67,7 +67,7 @@ def report(
     visit: options.VisitOption = None,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Write a research report for each case: OUT/ID.html, PDF, DICOM SR and OUT/measures.csv.
+    """Write a research report per case: OUT/ID.html, PDF, DICOM SR and OUT/measures.csv.
 
     Example: mamamia report DATASET --masks MASKS --pdf --out REPORTS
     """

@@ -21,7 +21,7 @@ def straighten(
     visit: options.VisitOption = None,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Resample cases with sheared axes to orthogonal grids, and write a new data set OUT.
+    """Resample cases with sheared axes to orthogonal grids, in a new data set OUT.
 
     Example: mamamia straighten DATASET --out STRAIGHT
     """

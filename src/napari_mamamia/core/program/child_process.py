@@ -132,7 +132,7 @@ def become(command: Sequence[str], environment: Mapping[str, str], folder: Path)
 
 
 def wait_for(process: Process, seconds: float) -> bool:
-    """Wait up to `seconds` for a process to end, and return whether it has ended."""
+    """Wait up to `seconds` for a process to end; return whether it has ended."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

@@ -50,7 +50,7 @@ class Owner:
 
 
 def this_process() -> Owner:
-    """Return the current process as an owner, which differs between a parent and a forked child."""
+    """Return the current process as an owner; a forked child is a different owner."""
     pid = os.getpid()
     return Owner(_this_host(), pid, _start_of(pid))
 

@@ -1,4 +1,4 @@
-"""A challenge in a folder: submissions, sites, rankings and their leaderboard."""
+"""The challenge feature: submissions, sites, rankings and leaderboards, all in folders."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ FEATURE: Final = Feature(
         Command(
             "rank",
             "napari_mamamia.features.challenge.cli.ranking:rank",
-            "Rank algorithms by every method, with certainty: OUT/rank.json, OUT/ranks.csv.",
+            "Rank algorithms by every method, with uncertainty: OUT/rank.json, OUT/ranks.csv.",
             "Scores",
         ),
         Command(

@@ -1,8 +1,8 @@
-"""Scoring program for Codabench: a submission in input/res against references in input/ref.
+"""Codabench scoring program: score a submission in input/res against the truth in input/ref.
 
-Needs napari-mamamia in the container's image. ``input/ref`` holds the reference masks or the truth
-of a definition and, for responses and fairness, ``clinical.csv``. Writes ``output/scores.json``.
-The first argument replaces ``/app``.
+The container's image must contain napari-mamamia. ``input/ref`` contains the reference masks, or
+the truth files of a definition, and for responses and fairness ``clinical.csv``. The program writes
+``output/scores.json``. Its first argument replaces ``/app``.
 """
 
 import json
@@ -20,7 +20,7 @@ DEFINITION = Path(__file__).with_name("definition.json")
 
 
 def main() -> None:
-    """Score the submission in the container, and write its numbers."""
+    """Score the submission in the container, and write its scores."""
     root = Path(sys.argv[1] if len(sys.argv) > 1 else "/app")
     with tempfile.TemporaryDirectory() as folder:
         numbers = run_task(root / "input" / "ref", root / "input" / "res", Path(folder) / "scores")
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def run_task(reference: Path, answers: Path, out: Path) -> dict[str, Any]:
-    """Return all numbers of a submission by name."""
+    """Score a submission, and return all numbers by name."""
     clinical = reference / "clinical.csv"
     if TASK == "segmentation":
         words = ["score", "--reference", reference, "--prediction", answers, "--profile", PROFILE]
@@ -56,7 +56,7 @@ def run_task(reference: Path, answers: Path, out: Path) -> dict[str, Any]:
 
 
 def run_program(words: list[Any]) -> None:
-    """Run ``mamamia``; exit code 3 means that a case has no usable answer."""
+    """Run the ``mamamia`` command; exit code 3 means that a case has no usable answer."""
     program = "from napari_mamamia.cli import main; main()"
     command = [sys.executable, "-c", program, *map(str, words)]
     done = subprocess.run(command, check=False)  # noqa: S603 - own words

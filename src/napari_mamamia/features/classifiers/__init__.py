@@ -1,4 +1,4 @@
-"""Classifiers: scoring, stacking, and audits and splits of tables; scoring of lesion detection."""
+"""The classifiers feature: scoring, stacking, table audits and splits, and lesion detection."""
 
 from typing import Final
 
@@ -12,19 +12,19 @@ FEATURE: Final = Feature(
         Command(
             "score-classifier",
             "napari_mamamia.features.classifiers.cli.classifier:score_classifier",
-            "Score classifiers: AUC, operating points, comparisons of models and a reader.",
+            "Score classifiers: AUC, operating points, and comparisons of models and a reader.",
             "Scores",
         ),
         Command(
             "score-detection",
             "napari_mamamia.features.classifiers.cli.detection:score_detection",
-            "Score detected lesions: FROC, raFROC, precision, patients; writes OUT/detection.json.",
+            "Score detected lesions (FROC, raFROC, precision, patient level): OUT/detection.json.",
             "Scores",
         ),
         Command(
             "stack",
             "napari_mamamia.features.classifiers.cli.classifier:stack",
-            "Combine several models' scores into one by nested cross-validation.",
+            "Combine the scores of several models into one score, by nested cross-validation.",
             "Scores",
         ),
         Command(

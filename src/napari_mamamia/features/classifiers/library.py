@@ -1,4 +1,4 @@
-"""`score_detection`: score lesions and predicted boxes, from tables or folders of masks."""
+"""`score_detection` scores predicted boxes against lesions, from tables or folders of masks."""
 
 from dataclasses import fields, replace
 from functools import cached_property, partial
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 class Detections:
-    """Scored detection: the tables ``.lesions``, ``.boxes`` and ``.curve``, and ``.numbers``.
+    """The result of scoring detection: tables ``.lesions``, ``.boxes``, ``.curve``, and numbers.
 
     Every number depends on the matching rule in ``.rule``. `score_detection` returns this object.
     """
@@ -72,7 +72,7 @@ class Detections:
         self._source, self._read, self._result = source, read, result
 
     def __repr__(self) -> str:
-        """Return the result and its matching rule."""
+        """Return the main result and the matching rule as text."""
         return f"{self.rule}\n{headline(self._result)}"
 
     def _repr_html_(self) -> str:
@@ -82,12 +82,12 @@ class Detections:
 
     @property
     def result(self) -> DetectionResult:
-        """Return all results as one record."""
+        """Return all results as one object."""
         return self._result
 
     @property
     def rule(self) -> str:
-        """Describe the matching of lesions and boxes, and the source of the risk."""
+        """Describe how lesions and boxes are matched, and where the risks come from."""
         return rule_text(self._result)
 
     @property
@@ -105,17 +105,17 @@ class Detections:
 
     @property
     def lesions(self) -> "pd.DataFrame":
-        """Return each lesion with its size, its risk, and the box that found it with its score."""
+        """Return a table of lesions: size, risk, and the box that found the lesion."""
         return self._make_table("lesions.csv")
 
     @property
     def boxes(self) -> "pd.DataFrame":
-        """Return each predicted box with its outcome: true, false or not counted."""
+        """Return a table of predicted boxes, each with its outcome: true, false or not counted."""
         return self._make_table("boxes.csv")
 
     @property
     def curve(self) -> "pd.DataFrame":
-        """Return the points of FROC and of the three variants of raFROC."""
+        """Return a table of the points of the FROC curve and of the three raFROC curves."""
         return self._make_table("curve.csv")
 
     @property
@@ -125,7 +125,7 @@ class Detections:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return notes on the interpretation of the numbers, as sentences."""
+        """Return notes on how to interpret the numbers, as sentences."""
         return (*self._read.warnings, *self._result.warnings)
 
     @advising_arguments
@@ -197,20 +197,21 @@ def score_detection(
         Two tables of boxes in mm (``.csv``, ``.xlsx`` or DataFrames: case_id, x1, x2, y1, y2, z1,
         z2, for the prediction also score, and optionally risk in both); or two folders of masks.
     cases
-        The table of all cases, including those without a lesion, optionally with their centre.
-        It is required for tables. For masks, the cases with a reference are used by default.
+        The table of all cases, including those without a lesion, optionally with each case's
+        centre. It is required for tables. For masks, the cases with a reference are used by
+        default.
     probability
-        Folder of probability maps; a component's score is the maximum of the map in it. Only for
-        masks.
+        Folder of probability maps; the score of a mask component is the maximum of the map inside
+        it. Only for masks.
     matching, iou, duplicates, overlap
-        The rule for matching boxes with lesions, see docs/methods/detection.md; `overlap` is only
-        for
+        How boxes are matched with lesions, see docs/methods/detection.md; `overlap` is only for
         masks.
     box, label
-        The definition of a component's box, and the label value of the tumour; only for masks.
+        How the box of a mask component is defined, and the label value of the tumour; only for
+        masks.
     interpolation, case_score, risk, size_cut_mm
-        Sensitivity between two points, the score of a case, the risk by size, and the size that
-        separates small from large lesions.
+        How sensitivity is interpolated between two points, how the score of a case is computed, how
+        risk depends on size, and the size that separates small from large lesions.
     bootstrap, seed
         Number of resamples of cases for the 95 % intervals (0: none), and the random seed.
     progress

@@ -1,4 +1,4 @@
-"""Perfusion: Ktrans, ve, kep and vp from ultrafast exams with a known T1."""
+"""The perfusion feature: Ktrans, ve, kep and vp from ultrafast exams with a known T1."""
 
 from typing import Final
 
@@ -11,7 +11,8 @@ FEATURE: Final = Feature(
         Command(
             "perfusion",
             "napari_mamamia.features.perfusion.cli:perfusion",
-            "Fit Ktrans, ve, kep, vp of ultrafast exams with a known T1: maps, OUT/perfusion.csv.",
+            "Fit Ktrans, ve, kep and vp to ultrafast exams with a known T1: maps, "
+            "OUT/perfusion.csv.",
             "Masks and measurements",
         ),
     ),

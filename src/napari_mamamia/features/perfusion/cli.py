@@ -1,4 +1,4 @@
-"""The command that fits Ktrans, ve, vp and kep for cases whose phases allow it."""
+"""The command that fits Ktrans, ve, kep and vp to exams with closely spaced phases."""
 
 from functools import partial
 from pathlib import Path
@@ -54,7 +54,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     ),
     ALWAYS,
 ) | {"haematocrit": _WHOLE_BLOOD, "dose": _BY_DOSE, "vfa_angles": _FLIPS, "vfa_tr": _FLIPS}
-"""The condition under which each parameter applies; add an entry for each new parameter."""
+"""The conditions under which each parameter applies; a new parameter needs an entry."""
 
 
 @reports_result
@@ -171,9 +171,9 @@ def perfusion(
     resume: options.ResumeOption = False,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Fit Ktrans, ve, kep, vp of ultrafast exams with a known T1: maps, OUT/perfusion.csv.
+    """Fit Ktrans, ve, kep and vp to ultrafast exams with a known T1: maps, OUT/perfusion.csv.
 
-    Exams with phases more than 15 s apart, which includes all standard exams, are an error.
+    An exam whose phases are more than 15 s apart, such as any standard exam, is an error.
 
     Example: mamamia perfusion DATASET --model tofts --aif parker --relaxivity 4.5 --out PERFUSION
     """
@@ -230,9 +230,10 @@ def perfusion(
 def _seconds_or_path(
     text: str, option: str, quantity: Quantity, other: str
 ) -> tuple[float | None, str]:
-    """Return a number, or the absolute path of an existing file or folder.
+    """Return a number and a path, one of which is empty.
 
-    For an empty text, the number is None and the path is "".
+    If `text` is a number, the path is "". If it names an existing file or folder, the number is
+    None and the path is absolute. If it is empty, the result is (None, "").
     """
     if not text:
         return None, ""

@@ -1,32 +1,33 @@
-"""Prompt models: a network marks a lesion from points, boxes, scribbles and outlines.
+"""Prompt models: neural networks that mark a lesion from points, boxes, scribbles and outlines.
 
 Types::
 
     Prompt        kind, points in voxels (z, y, x), include or exclude
-    PlacedPrompt  the same on the image: a box, and the voxels of a scribble or an outline
+    PlacedPrompt  a prompt on an image: a box, and the voxels of a scribble or an outline
     PromptEngine  connect > set_image > start_from a mask, prompt > Region, undo; close
-    EngineSpec    an engine's name and how it is made (`PROMPT_ENGINES`, an open registry)
-    PromptSession an engine and an `EditingSession`, which share one mask
+    EngineSpec    an engine's name and a function that makes it (in `PROMPT_ENGINES`)
+    PromptSession an engine and an `EditingSession` that share one mask
 
 Modules::
 
-    segmentation/prompts   prompts, and their places on an image
-    segmentation/engine    what an engine is, and its errors
-    segmentation/worker    the process of an engine; a program of its own, also in another Python
+    segmentation/prompts   prompts, and how they are placed on an image
+    segmentation/engine    the interface of an engine, and its errors
+    segmentation/worker    the program of an engine's process; may run in another Python
     segmentation/process   the client of that process
     segmentation/engines   the engines: a model on this computer, nnInteractive on a server
-    segmentation/recipe    what a model in one file (TorchScript, ONNX) takes and returns
+    segmentation/recipe    inputs and outputs of a single-file model (TorchScript, ONNX)
     segmentation/network   a session of such a model
     services/channels      the image that the model sees
     services/session       prompts as recorded steps of an editing session
     services/settings      stored settings and accepted licences
     services/prompt_case   prompts on a case, for the command line and the library
-    cli, library, widgets  the command, `prompt` and the page of the window
+    cli, library, widgets  the command, `prompt`, and the page of the window
 
-Flow of one prompt: `PromptSession.prepare` places the prompt and compares the mask with the
-engine's; `run_prompt`, in a thread, opens the engine or starts it again from the mask if they
-differ, and asks it; `PromptSession.finish` records the changed voxels as one step. Undo, journal
-and replay are those of the editing session: they never run a model.
+A prompt is handled in three steps. `PromptSession.prepare` places the prompt and compares the
+session's mask with the engine's mask. `run_prompt`, in a thread, opens the engine if necessary,
+restarts it from the mask if the masks differ, and sends the prompt. `PromptSession.finish` records
+the changed voxels as one step. Undo, journal and replay are those of the editing session and never
+run a model.
 """
 
 from typing import Final
@@ -45,7 +46,7 @@ FEATURE: Final = Feature(
         Command(
             "prompt",
             f"{_HERE}.cli:prompt",
-            "Mark a lesion by points, boxes, scribbles and outlines with a prompt model.",
+            "Mark a lesion with a prompt model, using points, boxes, scribbles and outlines.",
             "Masks and measurements",
         ),
     ),

@@ -127,10 +127,10 @@ def prompt(
     ] = False,
     layout: LayoutOption = "",
 ) -> None:
-    """Mark a lesion by points, boxes, scribbles and outlines with a prompt model.
+    """Mark a lesion with a prompt model, using points, boxes, scribbles and outlines.
 
-    The mask is edited and saved as that of READER in the workspace, with a journal of the prompts
-    and the licence of the model. With --server one image of the case leaves this computer.
+    The mask of READER in the workspace is edited and saved, with a journal of the prompts and the
+    model's licence. With --server, one image of the case is sent to the server.
 
     Example: mamamia prompt DATASET --case P001 --reader Ana --point 40,120,80 --model MODEL
     """

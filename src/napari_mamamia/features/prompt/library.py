@@ -19,7 +19,7 @@ from napari_mamamia.library.progress import drive
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """A mask made by prompts: its model, the licence of the model, and notes."""
+    """A mask made from prompts, with the model, the model's licence, and notes."""
 
     mask: Mask
     model: str
@@ -46,39 +46,40 @@ def prompt(
 ) -> Prompted:
     """Mark a lesion of a case with a prompt model, on this computer or on a server.
 
-    With `server`, one image of the case, the prompts and the mask leave this computer.
+    With `server`, one image of the case, the prompts and the mask are sent to the server.
 
     Parameters
     ----------
     case
         The case, such as ``data_set["ID"]``.
     prompts
-        One or more ``mm.Prompt(kind, points, include)``, in order.
+        One or more ``mm.Prompt(kind, points, include)``, in the order in which they are applied.
     model, fold, environment, device
-        Folder of the model and its fold, for a model on this computer; the Python environment that
-        holds ``nninteractive``; "auto", "cpu" or "cuda".
+        For a model on this computer: the model's folder, its fold, the Python environment in which
+        ``nninteractive`` is installed, and the device ("auto", "cpu" or "cuda").
     server, api_key, allow_plain_http
-        Address of a server, its key, and whether to send images without encryption.
+        The server's address, its API key, and whether images may be sent without encryption.
     channel
-        The image that the model sees: "subtraction" (the default), "post", or a phase such as "2".
+        The image that the model sees: "subtraction" (the default), "post" (the first post-contrast
+        phase), or the number of a phase, such as "2".
     reader
-        The reader whose mask in the workspace is edited and saved; "" to save nothing.
+        The reader whose mask in the workspace is edited and saved; if "", nothing is saved.
     accept_licence
-        Whether you accept the licence of the model; it is remembered.
+        Whether you accept the model's licence; acceptance is stored for later calls.
     progress
         Whether to show a progress bar.
 
     Returns
     -------
     Prompted
-        ``.mask`` is a `Mask`, ``.licence`` the licence of the model.
+        The result: ``.mask`` is a `Mask`, and ``.licence`` is the model's licence.
 
     Raises
     ------
     ArgumentError
-        If not exactly one of `model` and `server` is given, or the case has a wrong type.
+        If not exactly one of `model` and `server` is passed, or `case` has the wrong type.
     CaseError
-        If a prompt lies outside the image, is empty, or the image cannot be used.
+        If a prompt is empty or outside the image, or the image cannot be used.
     ModelError
         If the model fails, or its licence was not accepted.
 

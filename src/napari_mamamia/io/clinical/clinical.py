@@ -1,4 +1,4 @@
-"""Read a clinical spreadsheet as a `Cohort`, and write one in the form of the MAMA-MIA table."""
+"""Read a clinical table as a `Cohort`, and write a table in the form used by MAMA-MIA."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -45,22 +45,24 @@ def read_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
     the cells of a .csv file may be separated by commas, semicolons or tabs. The header may follow
     up to 30 title rows (`io.clinical.columns.find_header`). Cells follow the rules of
     `napari_mamamia.io.clinical.rules`. A row is left out and listed in `Cohort.refused`, with its
-    number and cells, if it breaks a rule, has no id, repeats an id in any letter case, has a cell
-    that only looks empty, or has more or fewer cells than the header of a .csv file. Empty rows are
-    skipped. If a field has several columns, such as ``menopause`` and ``menopausal_status``, or two
-    columns of the same name, their values must agree.
+    number and cells, if it breaks a rule, has no id, repeats an id (ignoring letter case), has a
+    cell that only looks empty, or has more or fewer cells than the header of a .csv file. Empty
+    rows are skipped. If a field has several columns, such as ``menopause`` and
+    ``menopausal_status``, or two columns of the same name, their values must agree.
 
     Parameters
     ----------
     path
         The table.
     choice
-        Columns that the user fixed; by default those in ``clinical_columns.json`` beside the table.
+        Columns that the user fixed; by default those in ``clinical_columns.json`` next to the
+        table.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, has another format, or lacks an id column or a fixed column.
+        If the file cannot be read, has a different format, or lacks an id column or a fixed
+        column.
     """
     text = f"Reading {path.name}"
     choice = columns_for(path, choice)
@@ -71,9 +73,10 @@ def read_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
 def cohort_of_sheet(
     header: Header, sheet: Sheet, text: str, choice: ColumnChoice = BY_NAME
 ) -> Cohort:
-    """Return the cases below the header of a sheet; `text` is the progress text.
+    """Return the cases below the header of a sheet.
 
-    The notes name the file from which `choice` was read, if any.
+    `text` is the progress text. The notes name the file from which `choice` was read, if there is
+    one.
     """
     records: list[CaseRecord] = []
     refused: list[RefusedRow] = []
@@ -122,18 +125,19 @@ def write_clinical(
     """Write the records to an .xlsx or .csv file, with the column names of the MAMA-MIA table.
 
     Columns that the user fixed keep their names; a field without a column is written only if a
-    record has a value. Columns of `CaseRecord.other` follow the known ones. Reading the file again
-    gives equal records, unless a cell begins or ends with blanks or is read as a missing value.
+    record has a value. Columns of `CaseRecord.other` follow the known columns. Reading the file
+    again gives equal records, unless a cell begins or ends with blanks or is read as a missing
+    value.
 
     Raises
     ------
     FormatError
-        If `path` has another suffix, or a cell contains a character that is invalid in
+        If `path` has a different suffix, or a cell contains a character that is invalid in
         spreadsheets.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     others = list(dict.fromkeys(name for record in cohort.records for name in record.other))
     cell_rows = [_list_cells(record) for record in cohort.records]
@@ -219,7 +223,7 @@ def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header
 
 
 def other_sheets(rest: Iterator[Sheet], read: Sheet, choice: ColumnChoice) -> str:
-    """Return a note about further sheets that hold cases too."""
+    """Return a note about further sheets that also contain cases."""
     names: list[str] = []
     for sheet in rest if not read.all_text else ():
         with suppress(FormatError):  # The fixed columns belong to the sheet that is read.

@@ -1,4 +1,4 @@
-"""The column of each field in a clinical table, found by name or chosen by the user."""
+"""Find the column for each field in a clinical table, by name or by the user's choice."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "acquisition_times_s": ("acquisition_times",),
     }
 )
-"""Column names of each field, in lower case with ``_`` for spaces; the first name is written."""
+"""Column names for each field, in lower case with ``_`` for spaces; the first is written."""
 
 COLUMNS_FILE: Final = "clinical_columns.json"
 """Name of a file next to a clinical table that defines its columns."""
@@ -35,7 +35,7 @@ _MOST_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """Columns chosen by the user: the column name of each field, or None for an absent field.
+    """Columns chosen by the user: the column name for each field, or None for an absent field.
 
     Other fields are found by `COLUMNS`. `source` is the file that fixes the columns, or "".
     """
@@ -45,7 +45,7 @@ class ColumnChoice:
 
     @property
     def absent(self) -> frozenset[str]:
-        """The fields that the user declared absent."""
+        """The fields that the user declared to be absent."""
         return frozenset(field for field, name in self.names if name is None)
 
     def with_names(self, names: Mapping[str, str | None]) -> "ColumnChoice":
@@ -53,7 +53,7 @@ class ColumnChoice:
         return ColumnChoice(tuple({**dict(self.names), **names}.items()), self.source)
 
     def column(self, field: str) -> str | None:
-        """Return the name chosen for a field, or None."""
+        """Return the column name chosen for a field, or None."""
         return dict(self.names).get(field)
 
     def __str__(self) -> str:
@@ -61,12 +61,12 @@ class ColumnChoice:
 
 
 BY_NAME: Final = ColumnChoice()
-"""No chosen columns: every field is found by the names of `COLUMNS`."""
+"""A choice without columns: every field is found by the names in `COLUMNS`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Column indices, counted from 0, by field, and those of further columns by column name.
+    """Column indices, counted from 0: those of fields by field, the others by column name.
 
     `names` are the column names, and `row` is the index of the header in the sheet.
     """
@@ -79,7 +79,9 @@ class Header:
 
 @reads("a JSON file that names the columns of a clinical table", "see docs/clinical_tables.md")
 def read_columns(path: Path) -> ColumnChoice:
-    """Return the choice in a JSON file such as ``{"age": "Age (y)", "breast_density": null}``.
+    """Return the column choice in a JSON file.
+
+    An example is ``{"age": "Age (y)", "breast_density": null}``.
 
     Raises
     ------
@@ -102,35 +104,35 @@ def read_columns(path: Path) -> ColumnChoice:
 
 
 def columns_for(table: Path, choice: ColumnChoice = BY_NAME) -> ColumnChoice:
-    """Return the columns of a table, chosen by the user or by the file next to the table.
+    """Return the columns of a table, chosen by the user or by the JSON file next to the table.
 
     Raises
     ------
     FormatError
-        If ``clinical_columns.json`` beside the table cannot be read.
+        If ``clinical_columns.json`` next to the table cannot be read.
     """
     beside = table.with_name(COLUMNS_FILE)
     return read_columns(beside) if choice == BY_NAME and beside.is_file() else choice
 
 
 def write_columns(choice: ColumnChoice, path: Path, *, overwrite: bool = False) -> None:
-    """Write a choice as `read_columns` reads it.
+    """Write a column choice in the format that `read_columns` reads.
 
     Raises
     ------
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system refuses to write.
+        If the file cannot be written.
     """
     write_json(dict(choice.names), path, overwrite=overwrite)
 
 
 def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME) -> Header | None:
-    """Return the first row that names an id column, or None.
+    """Return the first row that contains the name of an id column, or None.
 
     Below title rows, a header must also name another field or every fixed column, because a legend
-    that explains the fields names ids as well.
+    that explains the fields also contains the names of id columns.
 
     Raises
     ------
@@ -180,7 +182,7 @@ def _join_header(
 def _read_header(
     row: int, cells: Sequence[object], choice: ColumnChoice, below: Sequence[Sequence[object]]
 ) -> Header | None:
-    """Return the columns of a header row, or None if there is no id column.
+    """Return the columns in a header row, or None if there is no id column.
 
     If no column has a known name, the first column without a name may hold the ids, because pandas
     writes an index in this way.

@@ -1,4 +1,4 @@
-"""Overview of a clinical table with its columns, their fields, and proposals for missing fields."""
+"""Summarise a clinical table: its columns, their fields, and proposals for missing fields."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets
 
 @dataclass(frozen=True, slots=True)
 class ColumnProposal:
-    """A field, the name of a column that may hold the field, and the reason for the proposal."""
+    """A field, the name of a column that may contain it, and the reason for the proposal."""
 
     field: str
     column: str
@@ -59,7 +59,7 @@ _NAMES: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
         "acquisition_times_s": re.compile(r".*\b(acquisition|phase|scan)s? times?\b.*"),
     }
 )
-"""Patterns of column names in English, German, French, Spanish and Italian.
+"""Patterns for column names in English, German, French, Spanish and Italian.
 
 Names are compared in lower case, without accents, and with spaces in place of punctuation.
 """
@@ -71,18 +71,18 @@ _OTHER_UNITS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
         "acquisition_times_s": re.compile(r"\b(ms|milliseconds?|min|minutes?|h|hours?)\b"),
     }
 )
-"""Units that the reader of a field does not expect; values are not converted."""
+"""Units that the reader of a field does not expect; values in these units are not converted."""
 _UNITS: Final = re.compile(r"\b(y|yr|yrs|years?|s|sec|secs|seconds?)\b")
 _AGES: Final = (15, 110)
 _SHARE_READ: Final = 0.9
-"""Smallest fraction of values that must be readable as the field (our choice)."""
+"""Smallest fraction of a column's values that must be readable as the field (our choice)."""
 _SHOWN: Final = 3
 
 
 def propose_columns(
     names: Mapping[int, str], rows: Sequence[Sequence[object]], wanted: Iterable[str]
 ) -> tuple[ColumnProposal, ...]:
-    """Return a matching column for each requested field; no column is proposed for two fields.
+    """Return a matching column for each requested field; no column is proposed twice.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class TableOverview:
     proposals: tuple[ColumnProposal, ...]
 
     def confirmed(self, choice: ColumnChoice) -> ColumnChoice:
-        """Return a choice with the recognised and the proposed columns."""
+        """Return a column choice with the recognised and the proposed columns."""
         read = {
             field: names[0]
             for field, names in self.fields.items()
@@ -177,7 +177,7 @@ class TableOverview:
 
 @reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
 def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> TableOverview:
-    """Return the overview of a table, with or without an id column.
+    """Return the summary of a table, with or without an id column.
 
     Raises
     ------

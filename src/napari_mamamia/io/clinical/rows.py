@@ -1,4 +1,4 @@
-"""Read one row of a clinical table as a `CaseRecord`, or report every bad cell."""
+"""Read one row of a clinical table as a `CaseRecord`, or report every invalid cell."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -24,14 +24,14 @@ PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "acquisition_times_s": rules.parse_times,
     }
 )
-"""The parser of each field.
+"""The parsing function for each field.
 
-A parser returns None for a missing value and raises ValueError for an invalid value.
+It returns None for a missing value and raises `ValueError` for an invalid value.
 """
 
 
 def read_row(header: Header, sheet: Sheet, row: Row) -> CaseRecord | RefusedRow:
-    """Return a row of a sheet as a record, or as a rejected row with the reasons."""
+    """Return a sheet row as a record, or as a rejected row with the reasons."""
     place, cells = row.number - 1, row.cells
     if row.problem:
         return RefusedRow(row.number, row.problem)

@@ -1,4 +1,4 @@
-"""Cleaning rules for the cells of a clinical table, by name.
+"""Rules, one for each field, that parse the cells of a clinical table.
 
 Each ``parse_...`` returns None for a missing value and raises ``ValueError`` with the reason for an
 unreadable value. Nothing is guessed.
@@ -15,7 +15,7 @@ from napari_mamamia.io.tables import cells
 
 @dataclass(frozen=True, slots=True)
 class MenopauseRule:
-    """A spelling of menopausal status; `pattern` matches the beginning of the lower-case text."""
+    """A spelling of the menopausal status; `pattern` matches the start of the lower-case text."""
 
     name: str
     pattern: re.Pattern[str]
@@ -32,7 +32,7 @@ MENOPAUSE_RULES: Final = (
     MenopauseRule("post", _match_word("post"), MenopausalStatus.POST),
     MenopauseRule("undecided", re.compile(r"(indeterminate|undetermined|uncertain)\b"), None),
 )
-"""Rules for spellings of the menopausal status.
+"""Rules for the spellings of the menopausal status.
 
 Apart from empty cells, the MAMA-MIA table has "post", "pre" with and without "(<6 months since LMP
 AND ...)" in two spacings, and "peri (6-12 months since LMP ...)"; "indeterminate" is from the I-SPY
@@ -46,7 +46,7 @@ DENSITY_WORDS: Final = {
     "c": ("c", "3", "heterogeneously dense"),
     "d": ("d", "4", "extremely dense"),
 }  # fmt: skip
-"""Spellings of the four BI-RADS densities, including the numbers used before the fifth edition.
+"""Spellings of the four BI-RADS densities, including the numbers used before the 5th edition.
 
 Sources: sheet ``legend`` of clinical_and_imaging_info.xlsx; ACR BI-RADS Atlas, 5th edition.
 """
@@ -84,7 +84,7 @@ def parse_age(value: object) -> float | None:
 
 
 def parse_menopausal_status(value: object) -> MenopausalStatus | None:
-    """Return the status by the first of `MENOPAUSE_RULES` that matches.
+    """Return the menopausal status of the first rule in `MENOPAUSE_RULES` that matches.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def parse_menopausal_status(value: object) -> MenopausalStatus | None:
 
 
 def parse_breast_density(value: object) -> str | None:
-    """Return "a" to "d", from the letter, 1 to 4, or the words of `DENSITY_WORDS`."""
+    """Return the breast density "a" to "d", given as a letter, 1 to 4, or in words."""
     if cells.is_missing(value):
         return None
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
@@ -116,7 +116,7 @@ def parse_breast_density(value: object) -> str | None:
 
 
 def parse_pcr(value: object) -> bool | None:
-    """Return the pathologic complete response from 0 and 1, yes and no, pCR and non-pCR."""
+    """Return the pathologic complete response, given as 0 or 1, yes or no, pCR or non-pCR."""
     try:
         return cells.parse_label(value)
     except ValueError:
@@ -124,7 +124,7 @@ def parse_pcr(value: object) -> bool | None:
 
 
 def parse_times(value: object) -> tuple[float, ...] | None:
-    """Return ascending seconds over at most 24 hours, shifted so that phase 0 starts at 0.
+    """Return ascending times in seconds over at most 24 hours, shifted to start at 0.
 
     Times are separated by a comma, semicolon or blank. If a semicolon or a blank separates them, a
     comma inside a number is a decimal comma.

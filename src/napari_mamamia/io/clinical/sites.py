@@ -1,4 +1,4 @@
-"""The site of a case, from the clinical table or from MAMA-MIA's id prefix."""
+"""Determine the site of a case from the clinical table or from the prefix of its id."""
 
 import re
 from typing import Final
@@ -6,14 +6,14 @@ from typing import Final
 from napari_mamamia.core.cohort import CaseRecord
 
 _PREFIX: Final = re.compile(r"(DUKE|ISPY1|ISPY2|NACT)_", re.IGNORECASE)
-"""Prefixes of MAMA-MIA's ids, which are the collections of its cases."""
+"""Prefixes of the ids in MAMA-MIA, which name the collections of the cases."""
 
 
 def find_site(case_id: str, record: CaseRecord | None = None) -> str:
-    """Return the site of a case from the table's `dataset` or the id's prefix; "" if unknown.
+    """Return a case's site from the `dataset` column or the id prefix; "" if unknown.
 
-    The institution in a DICOM header is not used: an import does not keep it, since it could help
-    to identify a person.
+    The institution in a DICOM header is not used: an import discards it, because it could help to
+    identify a person.
 
     Examples
     --------

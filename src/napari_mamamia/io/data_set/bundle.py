@@ -1,4 +1,4 @@
-"""The manifest of an export: every file with its SHA-256, and the grid of each mask."""
+"""The manifest of an export, which lists every file with its SHA-256 and each mask's grid."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _REMEDY: Final = "get another copy of the bundle, or export again"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The grid of a volume in the manifest, as plain numbers.
+    """The grid of a volume as stored in the manifest, in plain numbers.
 
     `shape` is (z, y, x). `affine` holds the 4x4 rows from the file, which map voxel (x, y, z) to
     RAS mm.
@@ -35,20 +35,20 @@ class Place:
 
     @classmethod
     def of(cls, grid: Grid) -> "Place":
-        """Return a grid in the form of the manifest."""
+        """Return a grid in the form stored in the manifest."""
         rows = tuple(tuple(float(v) for v in row) for row in grid.affine)
         return cls(grid.shape, rows, grid.orientation)
 
     def grid(self) -> Grid:
-        """Return the grid."""
+        """Return the stored grid as a `Grid`."""
         return Grid(self.shape, np.array(self.affine))
 
 
 @dataclass(frozen=True, slots=True)
 class BundleFile:
-    """One file of a bundle.
+    """A file in an export bundle.
 
-    `name` is the path in the bundle with ``/``. `kind` is "mask", "segmentation", "image",
+    `name` is the path in the bundle, separated by ``/``. `kind` is "mask", "segmentation", "image",
     "provenance", "coordinates", "table", "quality", "archive" or "other". A mask or an image has a
     case and a grid.
     """
@@ -64,7 +64,7 @@ class BundleFile:
 
 @dataclass(frozen=True, slots=True)
 class CaseEntry:
-    """One exported case with volume in mm3 (from the first mask set), quality and files."""
+    """An exported case with its volume in mm3 (of the first set of masks), quality and files."""
 
     case_id: str
     volume_mm3: float
@@ -74,7 +74,7 @@ class CaseEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The content of a bundle and the way it was made.
+    """The content of a bundle, and how it was made.
 
     `labels` are (value, name) pairs, `notes` are sentences, and `files` are the files that do not
     belong to a single case.
@@ -92,7 +92,7 @@ class Manifest:
     notes: tuple[str, ...] = ()
 
     def all_files(self) -> Iterator[BundleFile]:
-        """Yield every file, starting with the files of cases."""
+        """Yield every file of the bundle, starting with the files of cases."""
         for case in self.cases:
             yield from case.files
         yield from self.files
@@ -107,7 +107,7 @@ def describe_file(
     masks: str = "",
     grid: Grid | None = None,
 ) -> BundleFile:
-    """Return the record of a file in the bundle `root`."""
+    """Return the manifest entry for a file in the bundle `root`."""
     with listening(None):
         return describe_large_file(root, path, kind, case_id=case_id, masks=masks, grid=grid)
 
@@ -121,7 +121,7 @@ def describe_large_file(
     masks: str = "",
     grid: Grid | None = None,
 ) -> BundleFile:
-    """Return the record of a large file, with progress while its checksum is computed."""
+    """Return the manifest entry for a large file; report progress while computing its checksum."""
     place = None if grid is None else Place.of(grid)
     name = path.relative_to(root).as_posix()
     digest = sha256_of_large(path)
@@ -129,7 +129,7 @@ def describe_large_file(
 
 
 def bundle_names(root: Path) -> tuple[str, ...]:
-    """Return the paths of all files below `root` except the manifest, in order, separated by ``/``.
+    """Return the sorted paths of all files below `root` except the manifest, separated by ``/``.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def write_manifest(manifest: Manifest, root: Path) -> None:
     Raises
     ------
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     content = {**_CODEC.plain(manifest), "manifest_version": FORMAT_VERSION}
     write_json(content, root / MANIFEST_NAME, overwrite=True)
@@ -160,7 +160,7 @@ def write_manifest(manifest: Manifest, root: Path) -> None:
 
 @reads("the manifest of an export", _REMEDY)
 def read_manifest(root: Path) -> Manifest:
-    """Return the manifest that `write_manifest` wrote.
+    """Return the manifest of a bundle.
 
     Raises
     ------

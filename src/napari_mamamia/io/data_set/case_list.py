@@ -1,4 +1,4 @@
-"""The frozen list of cases to score: ids, and optional digests of their masks."""
+"""The fixed list of cases to score: case ids, and optional digests of their masks."""
 
 import hashlib
 from dataclasses import dataclass
@@ -58,12 +58,12 @@ class CaseList:
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """The `case_key` of every case."""
+        """The `case_key` of every listed case."""
         return frozenset(case_key(case_id) for case_id in self.case_ids)
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the ids and digests, independent of their order."""
+        """SHA-256 of the ids and digests, independent of their order."""
         lines = (
             f"{case_key(case_id)}\t{digest}\n"
             for case_id, digest in zip(self.case_ids, self.digests, strict=True)
@@ -76,7 +76,7 @@ class CaseList:
 
 @reads("a list of cases", "write one case id on each line, or a table with the column case_id")
 def read_case_list(path: Path) -> CaseList:
-    """Return the cases that a file lists.
+    """Return the case list in a file.
 
     A ``.csv``, ``.xlsx`` or ``.ods`` table has the column case_id (or patient_id) and may have the
     column sha256 with the digest of each reference file. Any other file, and a ``.csv`` file with

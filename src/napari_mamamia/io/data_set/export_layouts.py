@@ -1,4 +1,4 @@
-"""File names and description files of the export formats nnU-Net, BIDS and challenge zip."""
+"""File names and description files for exports in the nnU-Net, BIDS and challenge formats."""
 
 import json
 import re
@@ -39,7 +39,7 @@ _NOT_ALPHANUMERIC: Final = re.compile(r"[^0-9A-Za-z]")
 
 
 def nnunet_folder(number: int, name: str) -> str:
-    """Return the name of an nnU-Net raw data set, ``DatasetNNN_Name``.
+    """Return the folder name of an nnU-Net raw data set, ``DatasetNNN_Name``.
 
     Source: nnU-Net v2 documentation, dataset_format.md.
 
@@ -69,7 +69,7 @@ def write_nnunet_description(
     *,
     overwrite: bool = False,
 ) -> Path:
-    """Write ``dataset.json`` and return its path; channel k is phase k.
+    """Write nnU-Net's ``dataset.json``, in which channel k is phase k, and return its path.
 
     Source: nnU-Net v2 documentation, dataset_format.md: ``channel_names``, ``labels``,
     ``numTraining``, ``file_ending``.
@@ -87,7 +87,7 @@ def write_nnunet_description(
 
 
 def bids_subject(case_id: str) -> str:
-    """Return the BIDS label of a case, which consists of the letters and digits of the case id.
+    """Return the BIDS subject label of a case: the letters and digits of the case id.
 
     Source: BIDS specification 1.10.0, "Entities": labels are alphanumeric.
 
@@ -111,7 +111,7 @@ def bids_subject(case_id: str) -> str:
 
 
 def bids_stem(files: CaseFiles, masks: str) -> str:
-    """Return the path of a case's label image below the derivative's root, without the suffix.
+    """Return the path of a case's label image, without suffix, below the derivative's root.
 
     If the case id consists of patient, visit and side, these become subject, session and
     hemisphere.
@@ -142,7 +142,7 @@ def bids_stem(files: CaseFiles, masks: str) -> str:
 
 
 def is_named_by_exam(files: CaseFiles) -> bool:
-    """Return whether a case's id is made of patient, visit and side, unlike that of a blind case.
+    """Return whether a case id consists of patient, visit and side, unlike that of a blind case.
 
     Examples
     --------
@@ -155,9 +155,10 @@ def is_named_by_exam(files: CaseFiles) -> bool:
 
 
 def write_exams(cases: Sequence[CaseFiles], path: Path, *, overwrite: bool = False) -> bool:
-    """Write a table of the patient, visit and side of each case; return False if none has a visit.
+    """Write a table with patient, visit and side of each case; return False if none has a visit.
 
-    The layout MAMA-MIA has no place for them in its ids. Opening it reads this table again.
+    The ids of the MAMA-MIA layout cannot hold them, so this table is read when the data set is
+    opened.
     """
     rows = [
         (case.case_id, case.patient, *_describe_visit(case), case.side)
@@ -174,7 +175,7 @@ def write_exams(cases: Sequence[CaseFiles], path: Path, *, overwrite: bool = Fal
 
 
 def _describe_visit(case: CaseFiles) -> tuple[str, str]:
-    """Return the name of a visit and its number in time; "" if unknown."""
+    """Return the name of a visit and its chronological number; "" if unknown."""
     if case.visit is None:
         return "", ""
     return case.visit.name, "" if case.visit.index is None else str(case.visit.index)
@@ -230,7 +231,7 @@ def write_bids_description(
 
 
 def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: bool = False) -> None:
-    """Write files into a zip file under given names; equal files always give equal bytes.
+    """Write files under new names into a zip; equal files always give equal bytes.
 
     Members are sorted by name, and all have the same time, owner and compression, except that gzip
     files are stored without further compression.
@@ -238,9 +239,9 @@ def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: boo
     Raises
     ------
     SaveConflictError
-        If `target` exists and `overwrite` is off.
+        If `target` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     with saving(target, overwrite=overwrite) as temporary:
         with zipfile.ZipFile(temporary, "w") as out:

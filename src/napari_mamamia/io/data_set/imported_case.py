@@ -1,4 +1,4 @@
-"""Write an imported case with all phases in the MAMA-MIA layout, or write nothing."""
+"""Write an imported case completely in the MAMA-MIA layout, or write nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -33,18 +33,18 @@ _NO_LOCKS: Final = (
 
 
 def case_folder(data_set: Path, case_id: str) -> Path:
-    """Return the folder of a case's phases."""
+    """Return the folder that contains a case's phases."""
     return data_set / _IMAGES / case_id
 
 
 def sweep_data_set(data_set: Path) -> None:
-    """Remove unfinished cases of killed imports, and restore cases that these imports moved."""
+    """Remove unfinished cases of killed imports, and restore the cases that these imports moved."""
     for folder in (data_set, data_set / _IMAGES, data_set / _INFOS):
         sweep(folder)
 
 
 def existing_case(data_set: Path, case_id: str) -> Path | None:
-    """Return the folder of an existing case (ignoring letter case), or None."""
+    """Return the folder of a case that already exists (ignoring letter case), or None."""
     images = data_set / _IMAGES
     names = list_names(images) if images.is_dir() else []
     key = case_key(case_id)
@@ -52,7 +52,7 @@ def existing_case(data_set: Path, case_id: str) -> Path | None:
 
 
 def upright(grid: Grid) -> tuple[Grid, tuple[slice, ...]]:
-    """Return the grid with rows counted from the bottom, and the slices that flip an array to it.
+    """Return a grid with rows counted from the bottom, and the slices that flip an array to it.
 
     DICOM counts rows downwards. After the flip, axial exams are LAS and sagittal exams PSR
     (nibabel's "towards" letters), as in MAMA-MIA and in the files of dcm2niix.
@@ -66,16 +66,16 @@ def upright(grid: Grid) -> tuple[Grid, tuple[slice, ...]]:
 
 @contextmanager
 def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterator[Path]:
-    """Yield a hidden folder to fill, which becomes the case's folder when the block ends.
+    """Yield a hidden folder to fill, which becomes the case's folder at the end of the block.
 
-    If the block fails, the hidden folder is removed, and an older case stays unchanged.
+    If the block fails, the hidden folder is removed, and an older case is not changed.
 
     Raises
     ------
     SaveConflictError
-        If the case exists and `overwrite` is off.
+        If the case exists and `overwrite` is False.
     SaveError
-        If the system cannot write the files.
+        If the files cannot be written.
     """
     target = existing_case(data_set, case_id) or case_folder(data_set, case_id)
     if target.exists() and not overwrite:
@@ -114,14 +114,14 @@ def write_phase(folder: Path, case_id: str, index: int, array: Planes, grid: Gri
 def write_info(
     data_set: Path, case_id: str, content: Mapping[str, Any], *, overwrite: bool = False
 ) -> Path:
-    """Write ``patient_info_files/ID.json``, replacing only a file of an earlier import.
+    """Write ``patient_info_files/ID.json``, without overwriting files from other sources.
 
     Raises
     ------
     SaveConflictError
-        If a file of other origin exists and `overwrite` is off.
+        If a file that was not written by an import exists, and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     path = data_set / _INFOS / f"{case_id}.json"
     if not overwrite and path.exists() and not _is_of_an_import(path):
@@ -135,7 +135,7 @@ def write_info(
 
 
 def check_clinical_table(data_set: Path, columns: ColumnChoice = BY_NAME) -> None:
-    """Raise `FormatError` if the data set's clinical table cannot take another row.
+    """Raise `FormatError` if no row can be added to the data set's clinical table.
 
     The same error is raised if columns were fixed but no table exists yet, because a new table has
     the standard columns.
@@ -151,7 +151,7 @@ def check_clinical_table(data_set: Path, columns: ColumnChoice = BY_NAME) -> Non
 
 
 def add_clinical_row(data_set: Path, record: CaseRecord, columns: ColumnChoice = BY_NAME) -> str:
-    """Add one row to the clinical table; return a note for the user, or "".
+    """Add a row to the clinical table; return a note for the user, or "".
 
     The table in the data set's root is used; if there is none, a .csv file is created. In an
     existing row, only empty cells are filled; missing columns are added. A lock prevents other
@@ -163,7 +163,7 @@ def add_clinical_row(data_set: Path, record: CaseRecord, columns: ColumnChoice =
     FormatError
         If the table cannot be read, or has rows that would be lost by writing it again.
     SaveError
-        If the system cannot write the table.
+        If the table cannot be written.
     """
     with wait_for_turn(data_set / _TABLE) as turn:
         message = _with_row(data_set, record, columns)

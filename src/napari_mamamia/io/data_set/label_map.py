@@ -1,4 +1,7 @@
-"""Read a file of label rules: ``{"rules": [{"source": 1, "target": 1, "name": "tumour"}]}``."""
+"""Read a JSON file with rules that map mask values to labels.
+
+An example is ``{"rules": [{"source": 1, "target": 1, "name": "tumour"}]}``.
+"""
 
 from pathlib import Path
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Find the mask file of each case in a folder, and report other files with the name of the case.
+"""Find the mask file of each case in a folder, and report other files named after the case.
 
 The mask of a case is, in this order of preference:
 
@@ -31,33 +31,33 @@ _WORDS: Final = frozenset(
     | {"labelmap", "pred", "prediction", "predicted", "tumor", "tumour", "lesion", "gt"}
     | {"trans", "ensemble"}
 )
-"""Words for a mask that may precede or follow a case's id in a file name.
+"""Words for a mask that can precede or follow the case id in a file name.
 
 MONAI's SaveImage writes "trans" by default, and Auto3DSeg writes "ensemble".
 """
 _FIRST_CHANNEL: Final = "0000"
-"""Number of an image of nnU-Net; a mask that was named after the image still contains it."""
+"""Channel number in the file name of an nnU-Net image, which a mask named after it also has."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _BIDS: Final = re.compile(r"sub-(?P<subject>[^\W_]+)(?:_[^\W_]+-[^_]+)*(?:_(?:dseg|mask))?", re.A)
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^0-9a-z]")
 _LEAST_WITHIN: Final = 4
-"""Shortest id that may occur anywhere in a file name.
+"""Shortest case id that is recognised anywhere in a file name.
 
 A shorter id must be at the start of the name, or next to words for a mask.
 """
 _DEEPEST: Final = 3
 _MOST_FILES: Final = 500
-"""Largest number of files that are examined in one case's folder (our choice)."""
+"""Largest number of files examined in the folder of one case (our choice)."""
 _NAMED: Final = 3
 _NO_MAPPING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class MaskListing:
-    """The mask files in a folder by case id, and the problems of ids without a mask.
+    """The mask files in a folder by case id, and the problems of cases without a mask.
 
-    `problems` explain why a case has no mask although files match: several files match, or the file
-    name is not UTF-8. `others` are files that have a case's name but are not its mask.
+    `problems` explain why a case has no mask although files match, for example because several
+    match. `others` are files that have a case's name but are not its mask.
     """
 
     masks: Mapping[str, Path]
@@ -65,7 +65,7 @@ class MaskListing:
     others: Mapping[str, str] = field(default_factory=lambda: _NO_MAPPING)
 
     def by_key(self) -> "MaskListing":
-        """Return a copy with `case_key` as keys, for ids in different letter case."""
+        """Return a copy keyed by `case_key`, for ids that differ in letter case."""
         masks = {case_key(case_id): path for case_id, path in self.masks.items()}
         problems, others = (
             {case_key(case_id): reason for case_id, reason in reasons.items()}
@@ -95,15 +95,15 @@ def find_masks(folder: Path, case_ids: Collection[str] = ()) -> Mapping[str, Pat
 
 
 def list_masks(folder: Path, case_ids: Collection[str] = ()) -> MaskListing:
-    """Return the mask of each case in a folder, and the problems of the other cases.
+    """Return the mask of each case in a folder, and the problems of cases without a mask.
 
     Parameters
     ----------
     folder
         The folder with the masks, as files or in a folder for each case.
     case_ids
-        The requested cases. Files that belong to none of these cases count as separate cases, named
-        after the file. If no ids are given, this applies to all files.
+        The requested cases. Every file that belongs to none of these cases, or every file if no
+        ids are given, counts as a case of its own that is named after the file.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def list_masks(folder: Path, case_ids: Collection[str] = ()) -> MaskListing:
 
 
 def bare_id(name: str) -> str:
-    """Return a name without words for a mask at its end.
+    """Return a name without the words for a mask at its end.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def bare_id(name: str) -> str:
 
 
 def is_mask_file(path: Path) -> bool:
-    """Return whether a file has a format that only stores segmentations."""
+    """Return whether a file has a format that stores only segmentations."""
     known = format_of(path.name)
     if known is not None and not known.is_for_masks:
         return False
@@ -154,7 +154,7 @@ def is_mask_file(path: Path) -> bool:
 
 
 def holds_masks(folder: Path, *, is_deep: bool = True) -> bool:
-    """Return whether a folder contains a file named like a mask.
+    """Return whether a folder contains a file that is named like a mask.
 
     With `is_deep`, folders one level below are searched too.
     """
@@ -164,7 +164,7 @@ def holds_masks(folder: Path, *, is_deep: bool = True) -> bool:
 
 
 def no_mask_error(folder: Path) -> FormatError:
-    """Return the error for a folder without masks, which names subfolders that have masks."""
+    """Return the error for a folder without masks; it names subfolders that contain masks."""
     below = {path.parent.relative_to(folder) for path in _files_below(folder)
              if mask_stem(path.name)}  # fmt: skip
     inner = ", ".join(sorted(path.as_posix() for path in below if path.name)[:_NAMED])
@@ -175,7 +175,7 @@ def no_mask_error(folder: Path) -> FormatError:
 
 
 class _Search:
-    """The state of each case while one folder is searched."""
+    """State of the search for masks in one folder."""
 
     def __init__(self, folder: Path, ids: dict[str, str]) -> None:
         self.ids = ids
@@ -191,7 +191,7 @@ class _Search:
         self._subjects = {label: keys[0] for label, keys in subjects.items() if len(keys) == 1}
 
     def look(self, names: list[str], lacking: list[str]) -> None:
-        """Find masks for the cases in `lacking` among file names that contain more than an id."""
+        """Find masks for the cases in `lacking`, whose file names contain more than an id."""
         if not lacking:
             return
         carriers: dict[str, list[str]] = {}
@@ -204,7 +204,7 @@ class _Search:
                 self._choose(self.ids[key], carriers[key])
 
     def look_into(self, name: str) -> None:
-        """Use a folder as the folder of the case with its name, if it contains the case's mask."""
+        """Search a folder named after a case, and use it if it contains the case's mask."""
         label = _BIDS.fullmatch(name)
         case_id = label["subject"] if label else name
         files = [path for path in _files_below(self._folder / name) if _is_mask(path, case_id)]
@@ -212,7 +212,7 @@ class _Search:
             self.settle(readable_name(case_id), [self._shown(path) for path in files])
 
     def settle(self, case_id: str, names: list[str]) -> None:
-        """Record the only file of a case as its mask, or several files as a problem."""
+        """Record the only matching file as a case's mask, or several files as a problem."""
         self._settled.add(case_key(case_id))
         shown = " and ".join(readable_name(name) for name in sorted(names))
         if any(name != readable_name(name) for name in (*names, case_id)):
@@ -230,7 +230,7 @@ class _Search:
             self._masks[case_id] = self._folder / names[0]
 
     def listing(self) -> MaskListing:
-        """Return the result of the search, in natural order of the ids."""
+        """Return the result of the search, with ids in natural order."""
         masks = sorted(self._masks.items(), key=lambda item: natural_key(item[0]))
         return MaskListing(
             MappingProxyType(dict(masks)),

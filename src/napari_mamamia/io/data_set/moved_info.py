@@ -1,4 +1,4 @@
-"""Transform the boxes of a MAMA-MIA patient file with a reoriented volume."""
+"""Transform the boxes in a MAMA-MIA patient JSON to a reoriented volume."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -18,12 +18,12 @@ _KEPT: Final = ("patient_id", "acquisition_times")
 def write_moved_info(
     source: Path, turn: Reorientation, path: Path, *, overwrite: bool = False
 ) -> int:
-    """Write the boxes and times of a patient JSON for a reoriented volume; return the box count.
+    """Write the boxes and times of a patient JSON for a reoriented volume.
 
-    Every object with ``x_min`` to ``z_max`` is a block of the (z, y, x) array (in
-    `io.data_set.patient_info`, the file's "x" is our z). It becomes the block of the reoriented
-    array that contains the same voxels. Apart from the boxes, only the id and the acquisition times
-    are written; age, subtype and other patient data are not exported.
+    The function returns the number of boxes. Every object with ``x_min`` to ``z_max`` is a block of
+    the (z, y, x) array (in `io.data_set.patient_info`, the file's "x" is our z). It becomes the
+    block of the reoriented array that contains the same voxels. Apart from the boxes, only the id
+    and the acquisition times are written; age, subtype and other patient data are not exported.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Table columns that a user names, with ids, numbers, yes/no values or text."""
+"""Read table columns that a user names, with ids, numbers, yes/no values or text."""
 
 import re
 from collections import Counter
@@ -26,39 +26,39 @@ _MOST_DRAWS: Final = 100_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedTable:
-    """The usable rows of a table by column; `failures` lists rows without a unique id."""
+    """The usable rows of a table, stored by column; `failures` lists rows without a unique id."""
 
     table: Table
     failures: tuple[CaseFailure, ...]
 
     @property
     def name(self) -> str:
-        """The name of the file."""
+        """Name of the file."""
         return self.table.path.name
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the requested columns."""
+        """Names of the requested columns."""
         return tuple(self.table.header.places)
 
     @property
     def n(self) -> int:
-        """The number of rows."""
+        """Number of rows."""
         return len(self.table.rows)
 
     @property
     def row_numbers(self) -> tuple[int, ...]:
-        """The number of each row in the file, counted from 1."""
+        """File row number of each row, counted from 1."""
         return tuple(row.number for row in self.table.rows)
 
     @property
     def first_row(self) -> int:
-        """The number of the row below the header."""
+        """File row number of the first row below the header."""
         return self.table.header.last + 2
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the user about rows that are not cases, and about a guessed encoding."""
+        """Notes for the user about rows that are not cases and about a guessed encoding."""
         return tuple(f"{self.name}: {note}" for note in self.table.notes)
 
     def texts(self, column: str) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class NamedTable:
         return tuple(map(_as_text, self.table.column(column)))
 
     def ids(self, column: str) -> tuple[tuple[str, ...], tuple[BadCell, ...]]:
-        """Return a column of ids; missing and repeated ids become "" with a reason."""
+        """Return a column of ids; missing and repeated ids become "" and are reported."""
         ids, bad, first = list[str](), list[BadCell](), dict[str, int]()
         for row, cell in zip(self.table.rows, self.table.column(column), strict=True):
             try:
@@ -81,7 +81,7 @@ class NamedTable:
         return tuple(ids), tuple(bad)
 
     def note_alike(self, column: str) -> tuple[str, ...]:
-        """Return a note about ids that may denote the same case, or ()."""
+        """Return a note about ids that may refer to the same case, or () if there are none."""
         groups = alike_ids(filter(None, self.texts(column)))
         if not groups:
             return ()
@@ -95,12 +95,12 @@ class NamedTable:
         )
 
     def yes_no(self, column: str) -> tuple[NDArray[np.float64], tuple[BadCell, ...]]:
-        """Return a column as 1 and 0, with nan for missing and invalid cells."""
+        """Return a yes/no column as 1 and 0, with NaN for missing and invalid cells."""
         labels, bad = self.table.cells(column, parse_label)
         return np.array(labels, dtype=np.float64), tuple(bad)
 
     def numbers(self, column: str) -> tuple[NDArray[np.float64], tuple[BadCell, ...]]:
-        """Return a column of finite numbers, with nan for missing and invalid cells.
+        """Return a column of finite numbers, with NaN for missing and invalid cells.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class NamedTable:
 
 @reads("a readable table", "save it again as .xlsx or CSV UTF-8")
 def read_named_columns(path: Path, columns: Sequence[str] | None = None) -> NamedTable:
-    """Return the named columns of a table, or all columns; the first column contains the ids.
+    """Return the named columns of a table, or all columns; the first contains the ids.
 
     Names are first compared exactly, then ignoring letter case, blanks and ``_``.
 

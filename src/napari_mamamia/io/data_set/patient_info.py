@@ -1,4 +1,4 @@
-"""Small JSON files next to the images: the patient info of MAMA-MIA and ``times.json``."""
+"""Read the JSON files next to the images: MAMA-MIA's patient information and ``times.json``."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import parsed_json, read_json
 
 TIMES_FILE: Final = "times.json"
-"""Name of our file with acquisition times in the data set's root.
+"""Name of our file with acquisition times, in the root of the data set.
 
 Its content is ``{"case_id": "REAL_001", "times_s": [0, 82.15, 147.87]}``, or a list of such
 objects; further keys are ignored.
@@ -22,9 +22,9 @@ objects; further keys are ignored.
 CLINICAL_NAMES: Final = tuple(
     f"clinical_and_imaging_info{suffix}" for suffix in (".xlsx", ".csv", ".ods")
 )
-"""Names of the clinical table in a data set's root; the first existing table is used."""
+"""File names of the clinical table in a data set's root; the first existing table is used."""
 NEW_CLINICAL_NAME: Final = CLINICAL_NAMES[1]
-"""Name of a new table if there is no table, or only an .ods table, which cannot be written."""
+"""File name of a new clinical table, written if there is none or only an .ods table."""
 SPLITS_NAME: Final = "train_test_splits.csv"
 
 
@@ -36,10 +36,10 @@ class PatientInfo:
     is the block of the (z, y, x) array that contains the breast with the primary lesion.
     `study_uid` is the remapped UID of a case that this software imported, or "". `scan` is the
     timing from the headers, `series` are the numbers of the series from which the phases were
-    imported, and `parts` are the selectors of the parts. `joined` lists the breasts of a case that
-    was joined from two stacks, each with its first and last slice. `frame_uid` is the remapped
-    frame of reference of all images, or "". `box_problem` and `times_problem` are unusable values
-    in the file, or "".
+    imported, and `parts` are the selectors that the import used. `joined` lists the breasts of a
+    case that was joined from two stacks, each with its first and last slice. `frame_uid` is the
+    remapped frame of reference of all images, or "". `box_problem` and `times_problem` are unusable
+    values in the file, or "".
     """
 
     acquisition_times_s: tuple[float, ...] | None = None
@@ -56,7 +56,7 @@ class PatientInfo:
 
 @reads("the JSON of a patient", "correct, replace or remove the file")
 def read_patient_info(path: Path) -> PatientInfo:
-    """Return the acquisition times and breast box from one patient JSON file.
+    """Return the acquisition times and the breast box in a patient JSON file.
 
     Keys that are missing or null give None; invalid values give None and a problem. The file's
     ``x_min`` to ``z_max`` count along axes 0, 1, 2 of the array as SimpleITK gives it, (z, y, x),
@@ -95,7 +95,7 @@ def read_patient_info(path: Path) -> PatientInfo:
 
 
 def _read_scan_timing(said: dict[str, Any]) -> ScanTiming:
-    """Return the timing that an import stored; values that are not above 0 count as missing."""
+    """Return the scan timing that an import stored; values of 0 or less count as missing."""
     resolution, positions, injection = (
         _above_zero(said.get(name)) for name in ("resolution_s", "positions", "injection_s")
     )
@@ -115,9 +115,9 @@ def _shorten_value(value: object) -> str:
 
 @reads("acquisition times as JSON", "correct, replace or remove the file")
 def read_times_file(path: Path) -> Mapping[str, tuple[float, ...]]:
-    """Return the times from ``times.json`` by case id, in seconds since the start of phase 0.
+    """Return the times in ``times.json`` by case id, in seconds since the start of phase 0.
 
-    A JSON file without the key ``times_s`` belongs to other software and gives an empty result.
+    A JSON file without the key ``times_s`` belongs to different software, so the result is empty.
 
     Raises
     ------

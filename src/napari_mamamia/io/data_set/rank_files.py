@@ -1,4 +1,4 @@
-"""Read the files of a ranking: ranks by method, and one value per case and algorithm.
+"""Read the files of a ranking: ranks by method, and a value for each case and algorithm.
 
 ``rank.json`` contains the ranks, ``rank_details.json`` the settings, and ``case_values.csv`` and
 ``case_ranks.csv`` one number per case and algorithm.
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RankedAlgorithm:
-    """The result of an algorithm under one method; unknown numbers are nan.
+    """The result of an algorithm under one ranking method; unknown numbers are NaN.
 
     `low` and `high` are the ends of its rank interval in 95 % of the resamples. `first` is the
     fraction of resamples in which the algorithm is first.
@@ -46,7 +46,7 @@ class RankedAlgorithm:
 
 @dataclass(frozen=True, slots=True)
 class RankedMethod:
-    """The algorithms under one method, in the file's order, with the method's name."""
+    """A ranking method's name and its algorithms in file order."""
 
     name: str
     algorithms: tuple[RankedAlgorithm, ...]
@@ -54,7 +54,7 @@ class RankedMethod:
 
 @dataclass(frozen=True, slots=True)
 class RankedTable:
-    """One table, ranked by every method.
+    """A table ranked by every method.
 
     `filled` counts, for each algorithm, the values that a rule filled in. `task`, `metric` and
     `site` are "" if there is only one.
@@ -68,7 +68,7 @@ class RankedTable:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The task, the metric and the site."""
+        """Task, metric and site."""
         return self.task, self.metric, self.site
 
 
@@ -82,7 +82,7 @@ class RankFile:
 
 @dataclass(frozen=True, slots=True)
 class TableDetails:
-    """Details of one table: the better direction, and the number of cases (-1 if unknown)."""
+    """Details of a table: the better direction, and the number of cases (-1 if unknown)."""
 
     task: str
     metric: str
@@ -92,7 +92,7 @@ class TableDetails:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The task, the metric and the site, which the details always have."""
+        """Task, metric and site, which are always set."""
         return self.task, self.metric, self.site
 
 
@@ -100,8 +100,8 @@ class TableDetails:
 class RankDetails:
     """The settings of a ranking.
 
-    `missing` is the rule for missing values as typed by the user, or ""; `notes` are for the
-    reader.
+    `missing` is the rule for missing values as typed by the user, or ""; `notes` are shown to the
+    user.
     """
 
     tables: tuple[TableDetails, ...] = ()
@@ -111,7 +111,7 @@ class RankDetails:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseNumbers:
-    """One number per case and algorithm, (n, m) float64, with nan for empty cells."""
+    """A number for each case and algorithm, (n, m) float64, with NaN for empty cells."""
 
     task: str
     metric: str
@@ -122,12 +122,12 @@ class CaseNumbers:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The task, the metric and the site, which such a table always has."""
+        """Task, metric and site, which are always set."""
         return self.task, self.metric, self.site
 
 
 def is_ranking(path: Path) -> bool:
-    """Return whether a path is a folder with a ranking, or its ``rank.json``."""
+    """Return whether a path is the folder of a ranking, or its ``rank.json``."""
     return path.name == RANK_FILE if path.is_file() else (path / RANK_FILE).is_file()
 
 
@@ -155,12 +155,12 @@ def read_rank_file(path: Path) -> RankFile:
 
 @reads("the details of a ranking (rank_details.json)", _REMEDY)
 def read_rank_details(path: Path) -> RankDetails:
-    """Return the content of ``rank_details.json`` that is needed to show a table of ranks.
+    """Return those contents of ``rank_details.json`` that are needed to show a table of ranks.
 
     Raises
     ------
     FormatError
-        If the file cannot be read or has other content.
+        If the file cannot be read or has unexpected content.
     """
     content = _as_kind(read_json(path), dict, "an object")
     settings = _as_kind(content.get("settings") or {}, dict, "an object with settings")
@@ -174,7 +174,7 @@ def read_rank_details(path: Path) -> RankDetails:
 
 @reads("a table of cases and algorithms", _REMEDY)
 def read_case_numbers(path: Path) -> tuple[CaseNumbers, ...]:
-    """Return the tables of a ``case_values.csv`` or ``case_ranks.csv``, one for each key.
+    """Return the tables in ``case_values.csv`` or ``case_ranks.csv``, one for each key.
 
     Raises
     ------
@@ -267,7 +267,7 @@ def _read_algorithms(ranks: object, scores: object, stability: object) -> Iterat
 
 
 def _read_number(value: object) -> float:
-    """Return a number, or nan for null.
+    """Return a number, or NaN for null.
 
     Raises
     ------

@@ -16,9 +16,9 @@ from napari_mamamia.io.tables.headers import IDS, METRIC_DEFINITION, Column, nee
 from napari_mamamia.io.tables.table import Table, read_table
 
 _DEFINITIONS: Final = 3
-"""Largest number of different definitions that are reported.
+"""Largest number of different metric definitions that are reported.
 
-If there are more, the column holds notes.
+If there are more, the column is assumed to contain notes.
 """
 
 _SCORE_COLUMNS: Final = (
@@ -40,14 +40,15 @@ _RESPONSE_COLUMNS: Final = (
 )  # fmt: skip
 _STATUSES: Final = {status.value: status for status in ScoreStatus}
 _BOUNDS: Final[Mapping[str, float]] = {"dsc": 1.0, "score": 1.0}
-"""The largest possible value of a column, if it is not infinity."""
+"""Largest possible value of each column whose values are bounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """Dice (0 to 1), normalised Hausdorff distance and HD95 in mm (0 or more); nan if undefined.
+    """A case's Dice (0 to 1), normalised Hausdorff distance, and HD95 in mm; NaN if undefined.
 
-    `status` is the case's status in the tables of this software; an unknown status counts as ok.
+    `status` is the case's status in the tables of this software; an unknown status is treated as
+    ok.
     """
 
     case_id: str
@@ -59,7 +60,7 @@ class ScoreRow:
 
 @dataclass(frozen=True, slots=True)
 class ResponseRow:
-    """The predicted response of a case, and its probability (nan if missing)."""
+    """The predicted response of a case, with its probability (NaN if missing)."""
 
     case_id: str
     pcr: bool
@@ -71,12 +72,12 @@ T = TypeVar("T", ScoreRow, ResponseRow)
 
 @dataclass(frozen=True, slots=True)
 class ReadRows(Generic[T]):
-    """The rows of a table in order, and a failure with the row number for each invalid row.
+    """The valid rows of a table in order, and a failure for each invalid row.
 
-    `unnamed` is the number of failures without case id. `definition` is the table's description of
-    how its numbers were computed, or "". A case with two rows is among the failures, and neither
-    row is in `rows`, because it is unknown which row is correct. `notes` tell the user about rows
-    that are not cases and about the encoding.
+    A failure contains the row number. `unnamed` is the number of failures without a case id.
+    `definition` is the table's description of how its numbers were computed, or "". A case with two
+    rows is among the failures, and neither row is in `rows`, because it is unknown which row is
+    correct. `notes` tell the user about rows that are not cases and about the encoding.
     """
 
     rows: tuple[T, ...]
@@ -91,10 +92,10 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
     """Return the columns case_id (or patient_id), dsc, norm_hd and hausdorff95_mm of a table.
 
     Only the first two are required. An empty cell is an undefined number. A row is invalid if it
-    has neither Dice nor NormHD (unless its status says that the prediction is empty), a number
+    has neither Dice nor NormHD (unless its status states that the prediction is empty), a number
     outside its range, no id, or the id of another row. Letter case does not distinguish case ids. A
-    row ``metric_definition`` states in its second cell how the numbers were computed, and so does a
-    column of that name. Further columns are ignored.
+    row or column named ``metric_definition`` states how the numbers were computed; in a row, the
+    second cell contains the text. Further columns are ignored.
 
     Raises
     ------

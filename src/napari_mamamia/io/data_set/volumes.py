@@ -1,4 +1,4 @@
-"""Read and write volume files of all formats, and read DICOM series through a `PhaseSource`."""
+"""Read and write volume files of all formats, including DICOM series through a `PhaseSource`."""
 
 from collections.abc import Generator
 from contextlib import AbstractContextManager
@@ -26,13 +26,13 @@ from napari_mamamia.io.volumes.streams import VoxelStream, refusal
 from napari_mamamia.io.volumes.voxel_writer import LabelPlanes, Planes, report_steps
 
 _STEP_BYTES: Final = 1 << 20
-"""Bytes that are read at a time.
+"""Number of bytes read at a time.
 
 A block of 1 MiB takes about 2 ms and fits in the CPU cache (measured).
 """
 NONFINITE_AS_ZERO: Final = "with NaN or infinity, which count as 0"
 _MASK_STEP_BYTES: Final = 1 << 18
-"""Bytes of a mask that are read at a time; one or two planes fit in the CPU cache (measured)."""
+"""Number of bytes of a mask read at a time: one or two planes, which fit in the CPU cache."""
 
 
 def fill_planes(
@@ -67,7 +67,7 @@ def fill_planes(
 def read_block(
     stream: VoxelStream, header: VolumeHeader, *, zero_nonfinite: bool = False
 ) -> tuple[Box, NDArray[Any], str]:
-    """Read a mask, and return the smallest box around its non-zero voxels and the values in it.
+    """Read a mask; return the smallest box around its non-zero voxels, and their values.
 
     A few planes are read at a time and compared with zeros; planes without a foreground voxel are
     not processed further, which makes the function fast.
@@ -84,7 +84,7 @@ def read_block(
     Raises
     ------
     NotFiniteError
-        If a floating-point mask contains NaN or infinity and `zero_nonfinite` is off.
+        If a floating-point mask contains NaN or infinity and `zero_nonfinite` is False.
     """
     nz, ny, nx = header.grid.shape
     plane_bytes = ny * nx * header.stored.itemsize
@@ -114,7 +114,7 @@ class _FoundPlanes:
         self._pieces: list[NDArray[Any]] = []
 
     def add(self, z: int, plane: NDArray[Any]) -> None:
-        """Keep a copy of the non-zero rectangle of one ``(y, x)`` plane, if it exists."""
+        """Store a copy of the non-zero rectangle of a ``(y, x)`` plane, if there is one."""
         y0, y1 = _filled_rows(plane)
         if y0 == y1:
             return
@@ -134,7 +134,7 @@ class _FoundPlanes:
         self._pieces.append(piece)
 
     def describe_zeroed(self) -> str:
-        """Return the number of slices in which NaN or infinity became 0, or "" for none."""
+        """Return a note with the number of slices in which NaN or infinity became 0, or ""."""
         n = len(self._zeroed)
         if not n:
             return ""
@@ -142,7 +142,7 @@ class _FoundPlanes:
         return f"{self._header.path.name}: {slices} {NONFINITE_AS_ZERO}"
 
     def block(self) -> tuple[Box, NDArray[Any]]:
-        """Return the box of all collected voxels, and its values."""
+        """Return the box around all collected voxels, with its values."""
         if not self._pieces:
             return Box.empty(), np.zeros((0, 0, 0), self._header.dtype)
         lows, highs = zip(*((place[:3], place[3:]) for place in self._places), strict=True)
@@ -156,7 +156,7 @@ class _FoundPlanes:
 
 
 def _filled_rows(plane: NDArray[Any]) -> tuple[int, int]:
-    """Return the first non-zero row of a ``(y, x)`` plane, and the index after the last one.
+    """Return the range of rows of a ``(y, x)`` plane that contains all non-zero rows.
 
     Integers are compared eight bytes at a time if the row length is a multiple of eight bytes.
     """
@@ -187,12 +187,12 @@ def volume_stem(path: Path) -> str:
 
 @reads("a readable volume", "copy or download the file again")
 def read_header(path: Path) -> VolumeHeader:
-    """Return shape, type and affine of a volume file; voxels are not read.
+    """Return the shape, type and affine of a volume file without reading voxels.
 
     Raises
     ------
     FormatError
-        If the file is missing, is damaged, has another format, or is not a 3-D or 4-D volume.
+        If the file is missing, is damaged, has a different format, or is not a 3-D or 4-D volume.
     """
     with _open_volume(path) as (header, _):
         return header
@@ -205,7 +205,7 @@ def read_phase_header(source: PhaseSource) -> VolumeHeader:
     Raises
     ------
     FormatError
-        As `read_header`, and if the file has no volume with the phase's index.
+        As in `read_header`, and if the file has no volume with the phase's index.
     MissingExtraError
         If the phase is DICOM and pydicom is not installed.
     """
@@ -225,7 +225,7 @@ def read_phase_header(source: PhaseSource) -> VolumeHeader:
 
 @reads("a readable volume", "copy or download the file again")
 def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]) -> None:
-    """Read the voxels of one phase into `out`; progress counts planes.
+    """Read the voxels of one phase into `out`; progress is reported in planes.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
 
 @reads("a readable volume", "copy or download the file again")
 def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> None:
-    """Read the first volumes of a file in one pass; progress counts their planes.
+    """Read the first volumes of a file in one pass; progress is reported in planes.
 
     The file is read to its end, so its checksum is verified regardless of the requested volumes.
 
@@ -303,12 +303,12 @@ def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Non
 
 @reads("a readable volume", "copy or download the file again")
 def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
-    """Return the header and the voxels of a file, (z, y, x) or, for several volumes, (n, z, y, x).
+    """Return the header and voxels of a file: (z, y, x), or (n, z, y, x) for several volumes.
 
     Raises
     ------
     FormatError
-        As `read_header`, and if the voxels are damaged.
+        As in `read_header`, and if the voxels are damaged.
     """
     header = read_header(path)
     out: NDArray[Any] = np.empty((header.n_volumes, *header.grid.shape), header.dtype)
@@ -321,7 +321,7 @@ def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
 def read_labels(
     path: Path, label: float | str | None = None, *, zero_nonfinite: bool = False
 ) -> LabelMap:
-    """Return the values of a mask file as its smallest non-zero block.
+    """Return the values in a mask file, as the smallest block that contains all non-zero values.
 
     An empty mask has an empty box. Labels keep the file's integer type; a floating-point (soft)
     mask keeps its own type. For a segments file (DICOM SEG, ``.seg.nrrd``), the values are segment
@@ -341,7 +341,7 @@ def read_labels(
     Raises
     ------
     FormatError
-        As `read_volume`, and if the file has several volumes, NaN or infinity, or no segment of
+        As in `read_volume`, and if the file has several volumes, NaN or infinity, or no segment of
         this name.
     MissingExtraError
         If the file is a DICOM SEG and highdicom is not installed.
@@ -356,9 +356,9 @@ def read_label_pair(
     *,
     zero_nonfinite: bool = False,
 ) -> tuple[LabelMap | None, LabelMap | None]:
-    """Return the labels of two masks on one grid, for comparison.
+    """Return the labels of two masks on a common grid, for comparison.
 
-    Only a mask that stores a part of the image is extended; other grids stay unchanged.
+    Only a mask that stores a part of the image is extended; other masks are not changed.
     """
     a, b = (
         None if path is None else read_labels(path, label, zero_nonfinite=zero_nonfinite)
@@ -369,7 +369,7 @@ def read_label_pair(
 
 @reads("a readable mask", "copy or download the file again")
 def read_labels_dense(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
-    """Return a mask's header and its whole ``(z, y, x)`` array.
+    """Return the header of a mask and its whole array ``(z, y, x)``.
 
     Memory outside the non-zero block is reserved but never touched. The errors are those of
     `read_labels`.
@@ -387,9 +387,9 @@ def write_mask(mask: Mask, path: Path, *, overwrite: bool = False) -> None:
     Raises
     ------
     FormatError
-        If `path` has another suffix.
+        If `path` has a different suffix.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
         If writing fails, or the file differs when it is read back. An existing file is unchanged.
     """
@@ -397,28 +397,30 @@ def write_mask(mask: Mask, path: Path, *, overwrite: bool = False) -> None:
 
 
 def write_labels(labels: LabelMap, path: Path, *, overwrite: bool = False) -> None:
-    """Write labels in their type, with 0 outside their box, in the same way as `write_mask`.
+    """Write labels in their own data type, in the same way as `write_mask`.
 
-    The file contains the whole array, but only the non-zero block is processed.
+    Voxels outside the labels' box are 0. The file contains the whole array, but only the non-zero
+    block is processed.
     """
     with listening(None):
         write_volume_job(LabelPlanes(labels), labels.grid, path, overwrite=overwrite)
 
 
 def write_volume(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool = False) -> None:
-    """Write voxels in their type to ``.nii.gz``, ``.nii`` or ``.nrrd``, as `write_mask` does.
+    """Write voxels in their own data type to ``.nii.gz``, ``.nii`` or ``.nrrd``.
 
-    `array` is ``(z, y, x)`` or, for NIfTI, ``(n, z, y, x)`` on `grid`. The phases of an exam take
-    seconds to write, so `write_volume_job` should be used, which reports progress.
+    The file is verified as in `write_mask`. `array` is ``(z, y, x)`` or, for NIfTI, ``(n, z, y,
+    x)`` on `grid`. The phases of an exam take seconds to write, so `write_volume_job` should be
+    used, which reports progress.
     """
     with listening(None):
         write_volume_job(array, grid, path, overwrite=overwrite)
 
 
 def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> None:
-    """Write the same bytes as `write_volume`; progress counts planes.
+    """Write the same bytes as `write_volume`; progress is reported in planes.
 
-    If the job is cancelled, an older file stays unchanged and no new file remains.
+    If the job is cancelled, an older file is unchanged and no new file remains.
     """
     known = formats.format_of(path.name)
     if known is None or not known.write_with:
@@ -427,7 +429,7 @@ def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool =
 
 
 def files_of_volume(path: Path) -> tuple[Path, ...]:
-    """Return the path of a volume, and of its separate voxel file if it has one."""
+    """Return the path of a volume, and that of its separate voxel file if it has one."""
     known = formats.format_of(path.name)
     if known is None or not known.voxel_suffixes:
         return (path,)

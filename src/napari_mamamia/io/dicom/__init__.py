@@ -1,4 +1,4 @@
-"""Reading DICOM files: headers, pixels, and the series that they form.
+"""Read DICOM files: headers, pixels, and the series that they form.
 
 `files` finds and reads files in threads. `quick` reads plain headers without pydicom, `headers`
 reads all others; both return the records of `slices`. `elements` reads single elements, `mosaic`

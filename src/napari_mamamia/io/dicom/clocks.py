@@ -1,4 +1,4 @@
-"""Choose the clock (DICOM element) that orders the phases of an exam, if it is reliable."""
+"""Choose a reliable clock (DICOM element) by which to order the phases of an exam in time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,19 +21,19 @@ from napari_mamamia.io.dicom.slices import (
 )
 
 RECONSTRUCTION_S: Final = 20.0
-"""Gap of ContentTime in s below which it reflects reconstruction, not the scan (our choice).
+"""Gap between ContentTimes in s below which they show the reconstruction, not the scan.
 
-Scans with shorter gaps are timed by other clocks.
+Scans with shorter gaps are timed by other clocks. The value is our choice.
 """
 _LATE_S: Final = 60.0
-"""Tolerance in s between two clocks of one scanner (our choice).
+"""Tolerance in s for the difference between two clocks of one scanner (our choice).
 
 It allows for a clock that is truncated to minutes.
 """
 _MOST_LATE_S: Final = 6 * 3600.0
-"""Difference in s above which two clocks differ by day or time zone (our choice).
+"""Difference in s above which two clocks differ by a day or a time zone (our choice).
 
-A late storing time does not explain such a difference.
+A delay in storing the images does not explain such a difference.
 """
 _SAME_STEPS_S: Final = 5.0
 _MOST_FASTER: Final = 8.0
@@ -44,7 +44,7 @@ Fourier can explain it.
 """
 _MINUTE_S: Final = 60.0
 _FEWEST: Final = 3
-"""Number of phases from which all start times at whole minutes are no longer chance."""
+"""Number of phases from which it is no longer chance that all start at whole minutes."""
 LEAST_GAP_S: Final = 1.0
 MOST_GAP_S: Final = 1800.0
 """Longest plausible gap in seconds between phases (our choice).
@@ -55,7 +55,7 @@ Ultrafast exams have gaps of 2 to 5 s. The longest gap of the cases in the MAMA-
 
 
 def span_text(seconds: float) -> str:
-    """Return a duration as a string, such as "75 s", "3.5 hours" or "139 days"."""
+    """Return a duration as text, such as "75 s", "3.5 hours" or "139 days"."""
     if seconds < 2 * 3600:
         return f"{seconds:g} s"
     return f"{seconds / 3600:.1f} hours" if seconds < 2 * 86400 else f"{seconds / 86400:.0f} days"
@@ -67,11 +67,11 @@ _EXPECTED: Final = {
     "Time": "no time (expected HHMMSS, hours 00 to 23)",
     "UTC": "no time zone (expected +HHMM or -HHMM)",
 }
-"""Phrase for an invalid element, by the end of its name. Source: DICOM PS3.5, 6.2."""
+"""Phrase for an invalid element, by the ending of its name. Source: DICOM PS3.5, 6.2."""
 
 
 def list_refused_times(slices: Sequence[Slice], clock: str = "") -> tuple[str, ...]:
-    """Return a phrase for each element that has no valid date or time in some images.
+    """Return a phrase for each element that has an invalid date or time in some images.
 
     `clock`, such as "AcquisitionTime", selects the elements that determine this clock; "" selects
     all elements.
@@ -90,7 +90,7 @@ def list_refused_times(slices: Sequence[Slice], clock: str = "") -> tuple[str, .
 
 
 def add_refused_times(message: str, slices: Sequence[Slice]) -> str:
-    """Return a message extended by the invalid times that may have caused the problem."""
+    """Return a message with the invalid times that may have caused the problem added."""
     refused = "; ".join(list_refused_times(slices))
     return f"{message}. Ignored: {refused}; correct it in the files" if refused else message
 
@@ -103,16 +103,16 @@ def earliest(name: str, slices: Sequence[Slice], stack: NDArray[np.intp]) -> flo
 
 
 def find_units_s(name: str, slices: Sequence[Slice]) -> set[float]:
-    """Return the units, in seconds, of a clock's values.
+    """Return the units, in seconds, in which the values of a clock are given.
 
-    There are several units if some values are coarse.
+    There are several if some values are coarse.
     """
     told = [image.clocks for image in slices if name in image.clocks and not image.is_padding]
     return {clocks.get(unit_of(name), 1.0) for clocks in told}
 
 
 def partial_warnings(slices: Sequence[Slice]) -> list[str]:
-    """Return a warning for each clock that is missing or has no seconds in some planes."""
+    """Return a warning for each clock that is missing, or lacks seconds, in some planes."""
     pieces = [image for image in slices if not image.is_padding]
     sentences = []
     acquired = Clock.ACQUISITION_TIME
@@ -132,7 +132,7 @@ def partial_warnings(slices: Sequence[Slice]) -> list[str]:
 
 
 def least_making_s(slices: Sequence[Slice], n_planes: int) -> float:
-    """Return the smallest median gap of ContentTime, in seconds, that is plausible for the scan."""
+    """Return the smallest median gap of ContentTime, in seconds, that is plausible for a scan."""
     image = slices[0]
     repetition_ms = image.sequence.repetition_time_ms
     if not repetition_ms or "3D" not in image.sequence.technique:
@@ -142,7 +142,7 @@ def least_making_s(slices: Sequence[Slice], n_planes: int) -> float:
 
 
 def too_late(slices: Sequence[Slice], stacks: NDArray[np.intp]) -> str:
-    """Return why AcquisitionTime cannot be true, or "".
+    """Return why AcquisitionTime cannot be correct, or "".
 
     An image is computed after the scan. If AcquisitionTime is later than ContentTime and advances
     faster, it was overwritten when the images were stored. `stacks` (time, slice position) are the
@@ -171,7 +171,7 @@ def too_late(slices: Sequence[Slice], stacks: NDArray[np.intp]) -> str:
 
 
 def without_acquisition_time(slices: Sequence[Slice]) -> list[Slice]:
-    """Return the planes without AcquisitionTime and without the clocks computed from it."""
+    """Return the planes without AcquisitionTime and the clocks computed from it."""
     both = (Clock.ACQUISITION_TIME, Clock.ACQUIRED)
     return [
         replace(
@@ -185,7 +185,7 @@ def without_acquisition_time(slices: Sequence[Slice]) -> list[Slice]:
 def time_oddities(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, timed_by: str
 ) -> tuple[str, ...]:
-    """Return warnings about uncertain times of phases."""
+    """Return warnings about phase times that are uncertain."""
     if times_s is None or len(times_s) < 2:
         return ()
     sentences = []
@@ -225,7 +225,7 @@ _TIMING: Final = (
     DYNAMIC_TIME,
     Clock.CONTENT_TIME.value,
 )
-"""Elements that may give the times of phases ordered by another element, with the best first."""
+"""Elements that can give the times of phases ordered by a different element, best first."""
 _MUST_AGREE: Final = frozenset(Clock) - {
     Clock.CONTENT_TIME, Clock.INSTANCE_NUMBER, Clock.ACQUIRED,
 }  # fmt: skip
@@ -238,7 +238,7 @@ any order, so neither is included.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """The order and the times of an exam's phases according to one clock.
+    """The order and the times of the phases according to one clock.
 
     `stacks` (time, slice position) holds the index of each plane; its size is 0 if the clock gives
     no order. `reason` explains the failure, or names the support for the clock. `times_s` are
@@ -253,18 +253,18 @@ class Verdict:
 
     @property
     def works(self) -> bool:
-        """Whether the clock gives equal stacks that follow one another."""
+        """Whether the clock gives stacks of equal size that follow one another."""
         return self.stacks.size > 0
 
     @property
     def text(self) -> str:
-        """The clock, the reason, and the element that gives the times, as a string."""
+        """The clock, the reason, and the element that gives the times, as text."""
         timed = f", timed by {self.timed_by}" if self.timed_by else ", times unknown"
         return f"{self.clock} ({self.reason}{timed})"
 
     @property
     def is_plausible(self) -> bool:
-        """Whether times are known and their gaps lie within the plausible limits."""
+        """Whether times are known and the gaps between them are plausible."""
         if self.times_s is None:
             return False
         return all(LEAST_GAP_S <= b - a <= MOST_GAP_S for a, b in pairwise(self.times_s))
@@ -280,17 +280,18 @@ class Choice:
 
     @property
     def other_orders(self) -> list[Clock]:
-        """The clocks that would order the phases differently."""
+        """Clocks that would give a different order of the phases."""
         return [v.clock for v in self.verdicts if v.works and not _is_same_order(v, self.chosen)]
 
 
 def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | None = None) -> Choice:
-    """Return the clock that orders planes of one grid in time.
+    """Return the clock by which to order planes on one grid in time.
 
-    Clocks that give equal stacks are ranked. Clocks that give plausible times for the phases come
-    first, and the order of `Clock` decides among equals. If a second clock gives another order, the
-    order is uncertain, and only the user can decide it with `wanted`. ContentTime and
-    InstanceNumber make the order uncertain only if the gaps of the first clock are implausible.
+    Clocks that give stacks of equal size are ranked. Clocks that give plausible times for the
+    phases come first, and the order of `Clock` decides among equals. If a second clock gives a
+    different order, the order is uncertain, and only the user can decide it with `wanted`.
+    ContentTime and InstanceNumber make the order uncertain only if the gaps of the first clock are
+    implausible.
 
     Parameters
     ----------
@@ -341,7 +342,7 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
 
 
 def use_clock(clock: Clock) -> Remedy:
-    """Return the remedy that orders the phases by a given clock."""
+    """Return the remedy that selects the clock by which to order the phases."""
     return Remedy("clock", (clock.value,))
 
 
@@ -350,7 +351,7 @@ def _judge_clocks(
 ) -> tuple[list[Slice], tuple[Verdict, ...], list[str]]:
     """Return the planes, the verdict on each clock, and a warning about a wrong AcquisitionTime.
 
-    AcquisitionTime that cannot be true is removed from the planes, unless the user chose that
+    An AcquisitionTime that cannot be correct is removed from the planes, unless the user chose that
     clock.
     """
     content = judge(Clock.CONTENT_TIME, slices, n_times)
@@ -374,10 +375,10 @@ def _judge_clocks(
 def judge(clock: Clock, slices: Sequence[Slice], n_times: int) -> Verdict:
     """Return the verdict on one clock.
 
-    A clock works under three conditions. All planes have a value. The values at one slice position
-    differ. The stacks made of the first, second, ... planes of all positions follow one another
-    without overlap. Alternatively, an instance number may count all times of one position before
-    those of the next position.
+    A clock works if three conditions are met. All planes have a value. The values at one slice
+    position differ. The stacks made of the first, second, ... planes of all positions follow one
+    another without overlap. Alternatively, an instance number may count all times of one position
+    before those of the next position.
 
     Parameters
     ----------
@@ -464,7 +465,7 @@ def _rank_series(series: Sequence[Sequence[Slice]]) -> list[int] | None:
 
 
 def order_inside(own: Sequence[Slice], n_times: int) -> NDArray[np.intp] | None:
-    """Return the stacks of the planes of one series, or None if no clock orders them."""
+    """Return the stacks formed by the planes of one series, or None if no clock orders them."""
     if n_times == 1:
         return np.arange(len(own))[None, :]
     verdicts = (judge(clock, own, n_times) for clock in Clock if clock is not Clock.SERIES)

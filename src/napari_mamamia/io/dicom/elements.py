@@ -1,4 +1,4 @@
-"""Read elements of DICOM headers: numbers, dates and times, and private elements.
+"""Read DICOM header elements: numbers, dates, times and private elements.
 
 Errors about numbers name the element and the file. In private elements, (gggg,00xx) names the
 creator of the elements (gggg,xx00) to (gggg,xxFF), and xx may be any block from 10 to FF (DICOM
@@ -27,14 +27,15 @@ from napari_mamamia.io.files.foreign import explained, open_bounded
 _FIRST_VALUE: Final = 0x1000
 DAMAGED: Final = (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError,
                   IndexError, RuntimeError, NotImplementedError, OverflowError)  # fmt: skip
-"""Errors of pydicom for files that are damaged or of an unsupported kind."""
+"""Errors that pydicom raises for damaged or unsupported files."""
 DAY_S: Final = 86400.0
 
 
 class PrivateElement(NamedTuple):
-    """A private element: group, creator as `fold_creator` returns it, number in its block, and VR.
+    """A private element: group, folded creator name, number in its block, and VR.
 
-    The creator "" denotes elements of a block without a creator.
+    `fold_creator` folds the creator's name. The creator "" denotes elements of a block without a
+    creator.
     """
 
     group: int
@@ -49,7 +50,7 @@ def decode_text(raw: bytes) -> str | None:
 
 
 def decode_texts(raw: bytes) -> Any:
-    """Return one string, a list if backslashes separate several, or None if empty."""
+    """Return a decoded value: a string, a list if backslashes separate several, or None."""
     text = raw.decode("latin-1").rstrip(" \0")
     if "\\" in text:
         return [part.strip() for part in text.split("\\")]
@@ -57,7 +58,7 @@ def decode_texts(raw: bytes) -> Any:
 
 
 def make_unpacker(form: str) -> Callable[[bytes], Any]:
-    """Return a function that decodes little-endian numbers to one number, a list or None."""
+    """Return a function that unpacks little-endian numbers to one number, a list or None."""
     size = struct.calcsize(form)
 
     def unpack(raw: bytes) -> Any:
@@ -74,7 +75,7 @@ READERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "US": make_unpacker("<H"), "SS": make_unpacker("<h"), "SL": make_unpacker("<i"),
     "FL": make_unpacker("<f"), "FD": make_unpacker("<d"),
 }  # fmt: skip
-"""Functions that decode a value from its bytes, by VR."""
+"""Functions that decode the bytes of a value, by VR."""
 
 
 def fold_creator(value: Any) -> str:
@@ -84,7 +85,7 @@ def fold_creator(value: Any) -> str:
 
 
 def read_value(header: Any, name: Any) -> Any:
-    """Return the value of an element by keyword or tag, or of a private element by its creator."""
+    """Return the value of an element by keyword or tag, or of a private element by creator."""
     if not isinstance(name, PrivateElement) or not hasattr(header, "private_block"):
         value = header.get(name)
         return getattr(value, "value", value)
@@ -95,7 +96,7 @@ def read_value(header: Any, name: Any) -> Any:
 
 
 def find_block(header: Any, group: int, creator: str) -> int | None:
-    """Return the number of a creator's block in a pydicom data set, or None."""
+    """Return the number of a creator's private block in a pydicom data set, or None."""
     tags = header.keys()
     return next(
         (
@@ -122,22 +123,22 @@ def _find_tag(header: Any, name: PrivateElement) -> int | None:
 
 PHILIPS_SCALE_SLOPE: Final = PrivateElement(0x2005, "philips mr imaging dd 001", 0x0E, "FL")
 PHILIPS_DYNAMIC_TIME: Final = PrivateElement(0x2005, "philips mr imaging dd 001", 0xA0, "FL")
-"""Philips' dynamic scan begin time.
+"""Philips' private element for the start time of a dynamic scan.
 
-Source for the slope: Chenevert (see `scaling_of`). The time was seen in dcm_qa_philips, where it
-counts 0, 2, 4 s at a TR of 2 s.
+Source for the slope: Chenevert (see `scaling_of`). In dcm_qa_philips, the times are 0, 2, 4 s at a
+TR of 2 s.
 """
 NAMELESS_SCALE_SLOPE: Final = PrivateElement(0x2005, "", 0x0E, "FL")
-"""Philips' Scale Slope (2005,100E) in a block whose creator element was removed."""
+"""Philips' Scale Slope (2005,100E) in a private block that does not name its creator."""
 PRIVATE_ELEMENTS: Final = (PHILIPS_SCALE_SLOPE, PHILIPS_DYNAMIC_TIME, NAMELESS_SCALE_SLOPE)
-"""Private elements with scale slopes and times, which `quick` reads too."""
+"""Private elements with scale slopes and times, which `quick` also reads."""
 OVERLAY_TAGS: Final = tuple((group, 0x0102) for group in range(0x6000, 0x6020, 2))
 """OverlayBitPosition of each overlay. Source: DICOM PS3.3, C.9.2."""
 _MOST_ROWS: Final = 65535
 """Largest value of Rows and Columns, which are 16-bit. Source: DICOM PS3.3, C.7.6.3."""
 _MOST_RATIO: Final = 1000
 _FREE_BYTES: Final = 1 << 24
-"""Number of uncompressed bytes that are always allowed (our choice).
+"""Size in bytes up to which uncompressed data are always allowed (our choice).
 
 The limit on the compression ratio follows. MR images compress 2 to 5 times, blank images several
 hundred times.
@@ -151,7 +152,7 @@ MR images have slopes from 0.001 to 1,000, and maps have slopes of about 1e-6.
 """
 _LUT: Final = ("RescaleSlope", "RescaleIntercept")
 _SAME_MAP: Final = 1e-4
-"""Largest relative difference between two mappings that count as equal.
+"""Largest relative difference at which two mappings count as equal.
 
 RescaleSlope has few digits, while other elements have 64 bits.
 """
@@ -170,12 +171,12 @@ _FIRST_ELEMENTS: Final = frozenset(
         (0x0008, 0x0016),
     )
 )  # fmt: skip
-"""First elements of an image's data set, including the group length."""
+"""Possible first elements of an image's data set, including the group length."""
 _GROUP_LENGTH: Final = b"\x02\x00\x00\x00"
 _META_BYTES: Final = 4096
 _HEAD_BYTES: Final = 8
 _MOST_SAME_HEADS: Final = 256
-"""Largest number of elements with equal beginnings.
+"""Largest number of consecutive elements with the same first bytes.
 
 Tags ascend, so no two elements have equal beginnings. Items can have equal beginnings, but many
 empty items in a row are rare.
@@ -185,12 +186,12 @@ _PIECE_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """The mapping from stored values to the quantity: ``stored * slope + intercept``.
+    """The linear mapping from stored values to the signal: ``stored * slope + intercept``.
 
     `source` names the elements that define the mapping, or is "". `fault` names elements with
     implausible values, which are ignored, or is "". `nameless` is a number that may be Philips'
-    Scale Slope, although its block does not name its creator. `unused` names a different mapping of
-    the image that is not applied, or is "".
+    Scale Slope, but comes from a block without a creator name. `unused` names a different mapping
+    in the image that is not applied, or is "".
     """
 
     slope: float = 1.0
@@ -202,12 +203,12 @@ class Scaling:
 
     @property
     def pair(self) -> tuple[float, float]:
-        """The slope and the intercept as a pair."""
+        """Slope and intercept."""
         return self.slope, self.intercept
 
 
 def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
-    """Return the pydicom data set of a file or an open stream; errors use `name` as the file name.
+    """Return the pydicom data set in a file or an open stream, named `name` in errors.
 
     Raises
     ------
@@ -231,7 +232,7 @@ def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
 
 
 class _PaddedStream:
-    """A stream that ends where one element repeats endlessly, as in trailing zeros.
+    """Stream that ends where an element starts to repeat endlessly, as in trailing zeros.
 
     pydicom reads every eight zeros as an element or item, so 1 MB of zeros gives 131,072 elements.
     """
@@ -258,7 +259,7 @@ class _PaddedStream:
 
 
 def begins_bare(head: bytes) -> bool:
-    """Return whether a file begins with a DICOM data set, without preamble and prefix.
+    """Return whether a file begins directly with a DICOM data set, without preamble and prefix.
 
     The first element belongs to group 0002 or 0008 and has a short value: a group length, a class
     or a character set. Source: DICOM PS3.5, 7.1, and PS3.10, 7.1, for files from before 1993.
@@ -277,7 +278,7 @@ def _is_bare(stream: IO[bytes]) -> bool:
 
 
 def _require_modest(stream: IO[bytes]) -> None:
-    """Raise `ValueError` for a deflated file that would inflate to too many bytes.
+    """Raise `ValueError` if a deflated file would inflate to too many bytes.
 
     pydicom inflates the whole file at once. Source: DICOM PS3.5, A.5: the data after the file meta
     information are raw deflate.
@@ -335,7 +336,7 @@ def needed(path: Path, header: Any, name: str) -> Any:
 
 
 def numbers(path: Path, header: Any, name: str, count: int) -> tuple[float, ...]:
-    """Return an element of `count` finite numbers, or raise `FormatError`."""
+    """Return an element of `count` finite numbers; raise `FormatError` if it is invalid."""
     try:
         value = needed(path, header, name)
         is_list = isinstance(value, Sequence) and not isinstance(value, str)
@@ -367,7 +368,7 @@ def optional_whole(path: Path, header: Any, name: str) -> int | None:
 
 
 def optional_number(header: Any, name: Any) -> float | None:
-    """Return an element by keyword, tag or creator as a number, or None.
+    """Return an element, given by keyword, tag or creator, as a number or None.
 
     None is returned if the value is missing or not a number.
     """
@@ -382,7 +383,7 @@ def optional_number(header: Any, name: Any) -> float | None:
 
 
 def shape_of(path: Path, header: Any) -> tuple[int, int]:
-    """Return the number of rows and columns, which are both above 0.
+    """Return the numbers of rows and columns, both above 0.
 
     Raises
     ------
@@ -399,7 +400,7 @@ def shape_of(path: Path, header: Any) -> tuple[int, int]:
 
 
 def require_room(path: Path, n_bytes: int, packed: bool, at: int = 0) -> None:
-    """Raise `FormatError` if a file is too small for the values that its header announces.
+    """Raise `FormatError` if a file is too small for the values that its header describes.
 
     Parameters
     ----------
@@ -433,7 +434,7 @@ def spacing_of(path: Path, header: Any) -> tuple[float, float]:
 
 
 def stored_type(path: Path, header: Any) -> np.dtype[np.generic]:
-    """Return the type of the stored values, in native byte order."""
+    """Return the NumPy type of the stored values, in native byte order."""
     if int(header.get("SamplesPerPixel") or 1) != 1:
         raise FormatError(
             f"expected grey values, but {path} is a colour image: leave the image out"
@@ -455,7 +456,7 @@ def stored_type(path: Path, header: Any) -> np.dtype[np.generic]:
 
 
 def unused_bits(header: Any) -> int:
-    """Return the number of unused high bits in each stored value; 0 if unknown.
+    """Return the number of unused high bits in each stored value, or 0 if unknown.
 
     Source: DICOM PS3.5, 8.1.1: BitsAllocated - BitsStored; HighBit is BitsStored - 1.
     """
@@ -464,12 +465,12 @@ def unused_bits(header: Any) -> int:
 
 
 def has_bit_overlays(header: Any) -> bool:
-    """Return whether overlays occupy bits of the stored values."""
+    """Return whether overlays are stored in bits of the pixel values."""
     return any(optional_number(header, tag) for tag in OVERLAY_TAGS)
 
 
 def scaling_of(header: Any, whole: Any | None = None, mappings: Sequence[Any] = ()) -> Scaling:
-    """Return the scaling of stored values to the quantity.
+    """Return the mapping from stored values to the signal.
 
     The Modality LUT (RescaleSlope RS, RescaleIntercept RI) is applied if there is one. If Philips'
     private Scale Slope SS (2005,100E) is also present, the signal is ``(stored * RS + RI) / (RS *
@@ -588,7 +589,7 @@ _Parsed = TypeVar("_Parsed")
 
 
 class Moment(NamedTuple):
-    """A time in seconds since the year 1, or since midnight if it has no date.
+    """A time in seconds since the year 1, or since midnight if the date is unknown.
 
     The time zone is given as seconds ahead of UTC. `unit_s` is 60 or 3600 if the value lacks
     seconds or minutes.
@@ -600,12 +601,12 @@ class Moment(NamedTuple):
 
     @property
     def utc_s(self) -> float:
-        """The time in UTC if the time zone is known, otherwise the stored time."""
+        """The time in UTC if the time zone is known, otherwise the time as stored."""
         return self.local_s - (self.zone_s or 0.0)
 
 
 def read_date(value: Any) -> date | None:
-    """Return the day of a DA value (`YYYYMMDD` or `YYYY.MM.DD`), or None if it is invalid."""
+    """Return the day in a DA value (`YYYYMMDD` or `YYYY.MM.DD`), or None if it is invalid."""
     match = _DATE.fullmatch(_without_padding(value))
     if match is None:
         return None
@@ -616,7 +617,7 @@ def read_date(value: Any) -> date | None:
 
 
 def read_time_s(value: Any) -> float | None:
-    """Return the seconds since midnight of a TM value, or None if the value is invalid.
+    """Return a TM value as seconds since midnight, or None if it is invalid.
 
     Valid forms are `HH`, `HHMM`, `HHMMSS` and `HHMMSS.F` with one to six fractional digits, and the
     same forms with colons. Second 60 is a leap second and counts as the first second of the next
@@ -644,7 +645,7 @@ def _read_unit_s(value: Any) -> float:
 
 
 def read_date_time(value: Any) -> Moment | None:
-    """Return the time of a DT value with date and time, or None if the value is invalid."""
+    """Return the time in a DT value with date and time, or None if it is invalid."""
     match = _DATE_TIME.fullmatch(_without_padding(value))
     if match is None:
         return None
@@ -655,7 +656,7 @@ def read_date_time(value: Any) -> Moment | None:
 
 
 def read_zone_s(value: Any) -> float | None:
-    """Return the UTC offset `+HHMM` or `-HHMM` in seconds, or None if the offset is invalid."""
+    """Return a UTC offset `+HHMM` or `-HHMM` in seconds, or None if it is invalid."""
     match = _ZONE.fullmatch(_without_padding(value))
     if match is None or int(match[2]) > _MOST_ZONE_HOURS or int(match[3]) > 59:
         return None
@@ -664,9 +665,9 @@ def read_zone_s(value: Any) -> float | None:
 
 
 class TimeElements:
-    """Dates and times of one data set; `refused` maps elements to their invalid values.
+    """Dates and times in one data set; `refused` maps elements to their invalid values.
 
-    Only the form of a value that may hold a date or a name is recorded.
+    Values that may contain a date or a name are recorded only as patterns.
     """
 
     __slots__ = ("_content", "refused", "zone_s")
@@ -680,16 +681,16 @@ class TimeElements:
             self.zone_s = self._read("TimezoneOffsetFromUTC", read_zone_s)
 
     def time_s(self, name: str) -> float | None:
-        """Return the seconds since midnight of a TM element."""
+        """Return the value of a TM element in seconds since midnight."""
         return self._read(name, read_time_s)
 
     def date_time(self, name: str) -> Moment | None:
-        """Return the time of a DT element."""
+        """Return the value of a DT element as a time."""
         moment = self._read(name, read_date_time)
         return moment._replace(zone_s=self.zone_s) if moment and moment.zone_s is None else moment
 
     def dated_time(self, which: str) -> Moment | None:
-        """Return the time from two elements, such as AcquisitionDate and AcquisitionTime."""
+        """Return the time given by two elements, such as AcquisitionDate and AcquisitionTime."""
         time_s = self.time_s(f"{which}Time")
         if time_s is None:
             return None

@@ -1,4 +1,4 @@
-"""The allow-list of DICOM elements that an import keeps, none of which describes the patient.
+"""The allow-list of DICOM elements that an import keeps; none of them describes the patient.
 
 The images themselves are not changed: a face, for example, may still be visible in them.
 """
@@ -40,7 +40,7 @@ KEPT_NUMBERS: Final[Mapping[str, str]] = MappingProxyType(
 KEPT_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
     {"manufacturer": "Manufacturer", "scanner_model": "ManufacturerModelName"}
 )
-"""The allow-list: DICOM keyword by name in the MAMA-MIA table."""
+"""The allow-list: a DICOM keyword for each column name in the MAMA-MIA table."""
 
 _MOST_TESLA: Final = 100.0
 _GAUSS: Final = 10_000.0
@@ -66,7 +66,7 @@ _SECRET_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class ScannerFacts:
-    """Facts about the scan that an import keeps from the headers of a study.
+    """Facts about a scan that an import keeps from the DICOM headers of a study.
 
     `values` has the column names of the MAMA-MIA table as keys. `study_uid`, `series_uids` and
     `frame_uid` are remapped; `frame_uid` is "" if the images name no frame of reference or several.
@@ -91,9 +91,9 @@ def read_facts(
 ) -> ScannerFacts:
     """Return the facts that an import keeps about the study of `file`.
 
-    A text of the allow-list that holds the patient's name or number is dropped. A new UID is
-    ``2.25.`` and 120 bits of HMAC-SHA-256 with the user's secret. A UID is remapped to the same new
-    UID in every import by this user, and nobody can recompute the new UID without the secret.
+    A value is dropped if it contains the patient's name or number. A new UID is ``2.25.`` and 120
+    bits of HMAC-SHA-256 with the user's secret. A UID is remapped to the same new UID in every
+    import by this user, and nobody can recompute the new UID without the secret.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def read_facts(
     secret
         The user's secret from `user_secret`.
     dates
-        Whether the date is dropped or shifted.
+        How the exam date is treated: dropped or shifted.
     frame_uids
         UIDs of the frames of reference in the images. A UID is kept only if it is the same in all
         images.
@@ -141,10 +141,10 @@ def read_facts(
 
 @reads("a readable DICOM file", "export the series again")
 def names_a_person(files: Iterable[Path], text: str) -> bool:
-    """Return whether a text contains a word of the patient's elements in `files`.
+    """Return whether a string, such as a case id, contains a word from the patient's elements.
 
-    A case id is such a text. Words are names, numbers, the birth date and the accession number,
-    with at least 3 letters or digits; accents and punctuation are ignored. A file with
+    The elements are read from `files`. Words are names, numbers, the birth date and the accession
+    number, with at least 3 letters or digits; accents and punctuation are ignored. A file with
     PatientIdentityRemoved = YES, as in all of TCIA, names nobody. Among files with equal patient
     elements, only the first file is read with its sequences.
     """
@@ -164,11 +164,10 @@ def names_a_person(files: Iterable[Path], text: str) -> bool:
 
 
 def user_secret() -> bytes:
-    """Return this user's secret for remapped UIDs and shifted dates.
+    """Return the user's secret for remapping UIDs and shifting dates.
 
-    The first call creates the secret. The secret is a file in the preferences folder that only
-    the user can read. It is never part of
-    a data set.
+    The first call creates the secret. The secret is a file in the preferences folder that only the
+    user can read. It is never part of a data set.
 
     Raises
     ------

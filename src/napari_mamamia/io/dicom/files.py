@@ -1,4 +1,4 @@
-"""Find the DICOM files in a folder tree, read them in threads, and sort them into studies."""
+"""Find DICOM files in a folder tree, read them in several threads, and sort them into studies."""
 
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -24,15 +24,15 @@ _HEAD: Final = 132
 _MARK: Final = slice(128, 132)
 _SUFFIXES: Final = frozenset({".dcm", ".ima", ".dicom"})
 _FIRST_GROUPS: Final = (b"\x02\x00", b"\x08\x00")
-"""First groups of a DICOM file without preamble: 0002 or 0008."""
+"""Group numbers with which a DICOM file without preamble can begin: 0002 or 0008."""
 _THREADS: Final = 4
 _AHEAD: Final = 64
-"""Number of headers that are read ahead of the current header."""
+"""Number of headers read ahead of the current header."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A file or folder that cannot be read; `reason` is the full message."""
+    """An unreadable file or folder; `reason` is the full message."""
 
     path: Path
     reason: str
@@ -41,7 +41,7 @@ class Damaged:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """The images of one study below a folder.
+    """The images of one study in a folder tree.
 
     `folder` is the deepest folder that contains all files of the study. `damaged` lists unreadable
     files in the study's folders, each with a message. `n_foreign` counts the files below the source
@@ -57,7 +57,7 @@ class Study:
 
     @property
     def headers(self) -> Iterator[Header]:
-        """The headers of the images that have a header."""
+        """Headers of those images that have one."""
         for image in self.images:
             header = _find_header(image)
             if header is not None:
@@ -65,7 +65,7 @@ class Study:
 
 
 def dicom_files(folder: Path) -> tuple[list[Path], int]:
-    """Return the DICOM files below a folder, sorted by path, and the number of other files.
+    """Return the sorted paths of the DICOM files below a folder, and the number of other files.
 
     Hidden files and folders, links to folders and ``DICOMDIR`` are ignored.
 
@@ -79,7 +79,7 @@ def dicom_files(folder: Path) -> tuple[list[Path], int]:
 
 
 def require_readable(study: Study) -> None:
-    """Raise `FormatError` if files that may belong to the study cannot be read."""
+    """Raise `FormatError` if some unreadable files may belong to the study."""
     if not study.damaged:
         return
     more = len(study.damaged) - 1
@@ -94,9 +94,9 @@ def require_readable(study: Study) -> None:
 
 @reads("readable DICOM files", "export the series again")
 def read_studies(folder: Path) -> tuple[Study, ...]:
-    """Return the studies below a folder, in order of their first file.
+    """Return the studies below a folder, in the order of their first files.
 
-    Only headers are read. Progress counts files.
+    Only headers are read. Progress is reported in files.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def _sorted_files(folder: Path) -> tuple[list[Path], list[Damaged], int, tuple[P
 
 
 def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
-    """Yield the files below a folder sorted by path, and whether each file is DICOM.
+    """Yield the files below a folder in order of path, and whether each file is DICOM.
 
     Hidden files and folders, links to folders and ``DICOMDIR`` are ignored.
     """
@@ -174,9 +174,9 @@ def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
 
 
 def _inspect_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool] | Damaged]:
-    """Yield, for each file of one folder, whether its first bytes are those of a DICOM file.
+    """Yield each file in one folder, and whether it begins as a DICOM file does.
 
-    Empty marker files of a disc, such as LOCKFILE, do not count as damaged images unless the images
+    Empty marker files of a disc, such as LOCKFILE, are treated as damaged images only if the images
     in the folder also have names without a number.
     """
     empty: list[Damaged] = []
@@ -247,7 +247,7 @@ def _by_study(
     n_foreign: int,
     archives: tuple[Path, ...] = (),
 ) -> tuple[Study, ...]:
-    """Sort images into studies; files without a study belong to the study of their folder.
+    """Sort images into studies; a file without a study belongs to the study in its folder.
 
     Damaged files of unknown study form a separate study at the end.
     """

@@ -1,4 +1,4 @@
-"""Read the header of a DICOM file as planes, or as a record of a file that is not an MR image."""
+"""Read a DICOM file's header as planes, or as a record if the file is not an MR image."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -48,17 +48,17 @@ Source: dcm2niix, nii_dicom.cpp at 98ecd0be; the name was seen in dcm_qa_enh.
 
 
 class _Groups:
-    """The functional groups of one frame: first its own groups, then the shared groups."""
+    """Functional groups of one frame; its own groups take precedence over shared groups."""
 
     def __init__(self, shared: Any, own: Any) -> None:
         self._shared, self._own = shared, own
 
     def group(self, name: str) -> Any:
-        """Return the only item of a functional group, or an empty mapping if it is missing."""
+        """Return the only item in a functional group, or an empty mapping if it is missing."""
         return next(iter(self.items(name)), _EMPTY)
 
     def items(self, name: str) -> Sequence[Any]:
-        """Return the items of a functional group; empty if the group is missing."""
+        """Return the items in a functional group; empty if the group is missing."""
         both = (groups.get(name) for groups in (self._own, self._shared) if groups is not None)
         return next((items for items in both if items), ())
 
@@ -67,7 +67,7 @@ class _Groups:
         return self._find_private_group(_PHILIPS_FRAME) or content
 
     def private_elements(self, content: Any) -> dict[Any, Any]:
-        """Return the private elements that determine the kind; the frame takes precedence."""
+        """Return the private elements that determine the kind of image, a frame's own first."""
         places = (
             self._find_private_group(_PHILIPS_FRAME),
             self._find_private_group(_SIEMENS_FRAME),
@@ -76,7 +76,7 @@ class _Groups:
         return {element: _find_first(places, element) for element in KIND_ELEMENTS}
 
     def _find_private_group(self, element: PrivateElement) -> Any:
-        """Return the item of a private sequence, even if the block does not name a creator.
+        """Return the item in a private sequence, even if the block does not name its creator.
 
         Only the creator of the elements inside the item matters.
         """
@@ -86,7 +86,7 @@ class _Groups:
 
 
 def frames_of(header: slices.Header, content: Any, times: TimeElements) -> tuple[slices.Slice, ...]:
-    """Return a plane for each frame, in the file's order.
+    """Return one plane for each frame, in the order of the file.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def _read_file_clocks(content: Any, per_frame: Any, times: TimeElements) -> dict
 def _read_clocks(
     content: Any, groups: _Groups, of_file: _FileClocks, index: int
 ) -> tuple[dict[str, float], tuple[tuple[str, str], ...]]:
-    """Return the clocks of a frame, and the elements without a valid time.
+    """Return the clocks of a frame, and the elements with an invalid time.
 
     Source of the element locations: DICOM PS3.3, C.7.6.16.2.2 (frame content), .7 (cardiac
     synchronization) and .20 (temporal position).
@@ -258,7 +258,7 @@ The syntaxes are implicit and explicit little-endian, and explicit big-endian. S
 
 @reads("a readable DICOM file", "export the series again")
 def read_slices(path: Path) -> tuple[slices.Slice, ...] | slices.OtherImage | slices.BadImage:
-    """Return the planes of one DICOM file, or a record of a file that is not an MR image.
+    """Return the planes in a DICOM file, or a record if the file is not an MR image.
 
     Raises
     ------

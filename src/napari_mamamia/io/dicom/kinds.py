@@ -1,4 +1,4 @@
-"""Derive the kind of a DICOM image and its pulse sequence from the header.
+"""Determine the kind of a DICOM image and its pulse sequence from the header.
 
 Source: `facts` of rordenlab/dcm2niix at 98ecd0be (nii_dicom.cpp, its notes on vendors) and
 rnadkarni2/SlicerBreast_DCEMRI_FTV at f0e9ca57 (names of GE subtractions).
@@ -51,14 +51,14 @@ KIND_ELEMENTS: Final = (
     GE_PART, GE_B_VALUE, GE_SEQUENCE, SIEMENS_B_VALUE, PHILIPS_B_VALUE, PHILIPS_EPI_FACTOR,
     PHILIPS_IMAGE_TYPE, SIEMENS_TEXT,
 )  # fmt: skip
-"""Private elements that determine the kind of an image.
+"""Private elements that help to determine the kind of an image.
 
 Sources: rordenlab/dcm2niix, nii_dicom.cpp at 98ecd0be; GE's DICOM conformance statements for
 (0043,102F) and (0019,109C); for (2005,1011), MRImageTypeMR, several readers of Philips files, such
 as bryanfw/fwbsrc, philipsDICOMentries.m, which use the element as (M, P, R, I).
 """
 _GE_PARTS: Final = {1: Role.PHASE_IMAGE, 2: Role.REAL, 3: Role.IMAGINARY}
-"""Components of the complex signal by GE's code: 0 magnitude, 1 phase, 2 real, 3 imaginary.
+"""Components of the complex signal by GE's code; 0 is the magnitude.
 
 Source: GE DICOM conformance statements, (0043,102F).
 """
@@ -68,15 +68,15 @@ _COMPONENTS: Final = {
 }  # fmt: skip
 _PHILIPS_PARTS: Final = {"P": Role.PHASE_IMAGE, "R": Role.REAL, "I": Role.IMAGINARY}
 _GE_LARGE_B: Final = 1e9
-"""Number whose multiples GE adds to the b value. Source: dcm2niix, GE/README.md."""
+"""GE adds multiples of this number to the b value. Source: dcm2niix, GE/README.md."""
 _LONG_ECHO_MS: Final = 40.0
 _LONG_REPETITION_MS: Final = 1000.0
-"""Repetition time in ms above that of any T1-weighted gradient echo (our choice)."""
+"""Repetition time in ms that no T1-weighted gradient echo exceeds (our choice)."""
 _CONTRASTS: Final = {
     Role.WATER: "water", Role.FAT: "fat", Role.IN_PHASE: "in phase", Role.OPPOSED: "out of phase",
 }  # fmt: skip
 _SAME_SHARE: Final = 0.1
-"""Relative difference of echo or repetition times that is allowed within one sequence.
+"""Largest relative difference of echo or repetition times within one pulse sequence.
 
 Scanners adapt these times a little from series to series. The value is our choice.
 """
@@ -94,7 +94,7 @@ time, repetition time and b value.
 
 
 _PART: Final = re.compile(r"(?:[A-Z0-9]+_)*([PRI])(?:_[A-Z0-9]+)*")
-"""Pattern for a component of the complex signal within a word, such as P_TSE or SW_P_FFE."""
+"""Pattern for words that name a component of the complex signal, such as P_TSE or SW_P_FFE."""
 _ENHANCEMENT: Final = re.compile(r"(?:PE|SER|WI|WO)_?\d+")
 
 _BEFORE, _AFTER = r"(?<![a-z])", r"\d*(?![a-z])"
@@ -127,10 +127,10 @@ _ASIAN: Final = tuple(
     )
     for word in words.split()
 )
-"""Words in languages that do not separate words by spaces."""
+"""Words for kinds of images in languages that do not separate words by spaces."""
 _GE_DIFFERENCE: Final = re.compile(r"\)\s*-\s*\(")
 _DERIVED_ONLY: Final = re.compile(rf"{_BEFORE}(?:ser|pe\d?|ve|vp|wi|wo){_AFTER}")
-"""Abbreviations that are too short to be meaningful in the name of an original image."""
+"""Abbreviations that are too short to prove anything in the name of an original image."""
 _IS_DIXON: Final = re.compile(r"dixon|mdix|flex|ideal|(?<![a-z])dix")
 _DIXON: Final = tuple(
     (role, re.compile(rf"^(?:{first}) ?:"), re.compile(rf"(?<![a-z])(?:{last})$"))
@@ -160,10 +160,10 @@ _SEQUENCES: Final = (
 
 
 def role_by_image_type(words: Sequence[str]) -> tuple[Role, str] | None:
-    """Return role and word from ImageType or FrameType in upper case, or None.
+    """Return the role, and the word that shows it, from ImageType or FrameType; or None.
 
-    "DERIVED" alone is no evidence, because some scanners and many archives write this word into
-    every image.
+    The text is in upper case. "DERIVED" alone is no evidence, because some scanners and many
+    archives write this word into every image.
     """
     for role, role_words in _ANYWHERE:
         matches = role_words.intersection(words)
@@ -181,7 +181,7 @@ def role_by_image_type(words: Sequence[str]) -> tuple[Role, str] | None:
 
 
 def role_by_description(text: str, is_derived: bool) -> tuple[Role, str] | None:
-    """Return role and word from SeriesDescription, or None."""
+    """Return the role, and the word that shows it, from SeriesDescription; or None."""
     folded = _fold_text(text)
     asian = next(((role, word) for role, word in _ASIAN if word in folded), None)
     if asian is not None:
@@ -199,7 +199,7 @@ def role_by_description(text: str, is_derived: bool) -> tuple[Role, str] | None:
 
 
 def role_by_sequence_name(name: str) -> tuple[Role, str] | None:
-    """Return role and word from a vendor's name of the pulse sequence, or None."""
+    """Return the role, and the word that shows it, from a vendor's pulse sequence name; or None."""
     folded = name.casefold()
     for role, pattern in _SEQUENCES:
         match = pattern.search(folded)
@@ -209,7 +209,7 @@ def role_by_sequence_name(name: str) -> tuple[Role, str] | None:
 
 
 def processing_words(image_type: Sequence[str], description: str) -> frozenset[str]:
-    """Return the processing steps after the scan, from ImageType and description."""
+    """Return the processing steps after the scan that ImageType and SeriesDescription name."""
     steps = {_PROCESSING[word] for word in image_type[2:] if word in _PROCESSING}
     if image_type and image_type[0] == "DERIVED":
         steps.add("derived")
@@ -240,7 +240,7 @@ def _is_ge_difference(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SequenceKey:
-    """The parameters that distinguish pulse sequences; unknown parameters are "" or None.
+    """Parameters that distinguish pulse sequences; unknown parameters are "" or None.
 
     `contrast` is the image type of a Dixon acquisition, such as "water". Times are in ms, and the
     flip angle is in degrees. `echo_number` is the number of the echo if the echo time is unknown.
@@ -256,11 +256,11 @@ class SequenceKey:
     echo_number: int | None = None
 
     def is_same(self, other: "SequenceKey") -> bool:
-        """Return whether two images may be phases of one acquisition; unknown values match."""
+        """Return whether two images can be phases of one acquisition; unknown values match."""
         return self.is_same_but_angle(other) and _is_near(self.flip_degrees, other.flip_degrees)
 
     def is_same_but_angle(self, other: "SequenceKey") -> bool:
-        """Return whether two images differ only in the flip angle, as in a series for a T1 map."""
+        """Return whether two images differ only in the flip angle, as in T1 mapping."""
         words = (self.technique, self.contrast) == (other.technique, other.contrast)
         return (
             words
@@ -272,7 +272,7 @@ class SequenceKey:
         )
 
     def differences(self, other: "SequenceKey") -> list[tuple[str, str, str]]:
-        """Return the differences as (name, own value, other value)."""
+        """Return the differing parameters as (name, own value, other value)."""
         rows = [
             (what, mine_text or "none", two or "none")
             for what, mine_text, two in (
@@ -314,7 +314,7 @@ class SequenceKey:
 
 
 def kind_of(header: Any) -> Kind:
-    """Return the kind of an image from its header.
+    """Return the kind of an image, determined from its header.
 
     Coded elements take precedence over parameters, and parameters over words. A word can show that
     an image is not a phase, but a missing word proves nothing.
@@ -340,7 +340,7 @@ def kind_of(header: Any) -> Kind:
 
 
 def sequence_of(header: Any, kind: Kind) -> SequenceKey:
-    """Return the parameters that distinguish the image's sequence from others."""
+    """Return the parameters that distinguish an image's pulse sequence from others."""
     technique = [
         *_list_texts(header.get("ScanningSequence")),
         *_list_texts(header.get("MRAcquisitionType")),

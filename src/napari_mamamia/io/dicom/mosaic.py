@@ -1,4 +1,4 @@
-"""Split Siemens mosaics, which hold all slices of one time point as tiles of one image.
+"""Split Siemens mosaics, in which one image contains all slices of a time point as tiles.
 
 Siemens' private CSA header holds the number of tiles and the direction of the slices; nibabel reads
 it. A mosaic without this header, for example after anonymisation, raises an error, because both
@@ -36,7 +36,7 @@ with warnings.catch_warnings(), without_package("requests"):
 
 _READER: Final[Any] = csareader
 _MR_NUMBER: Final = PrivateElement(0x0019, "siemens mr header", 0x0A, "US")
-"""NumberOfImagesInMosaic, (0019,xx0A) of Siemens' block.
+"""Siemens' private element NumberOfImagesInMosaic, (0019,xx0A).
 
 It has the same value as in the CSA header. Source: Siemens DICOM conformance statement, MAGNETOM,
 private attributes.
@@ -53,12 +53,12 @@ _CONVERT: Final = "export the series again with Siemens' private elements, or as
 
 
 def is_mosaic(content: Any) -> bool:
-    """Return whether ImageType marks the image as a mosaic."""
+    """Return whether ImageType marks an image as a mosaic."""
     return "MOSAIC" in str(content.get("ImageType"))
 
 
 def tiles_of(picture: Slice) -> tuple[Slice, ...]:
-    """Return a plane for each tile of a mosaic, in the file's order.
+    """Return one plane for each tile of a mosaic, in the order of the file.
 
     The tiles fill a square of ``ceil(sqrt(n))`` by ``ceil(sqrt(n))`` tiles row by row, and tiles
     after the n-th are blank. ImagePositionPatient describes a slice as large as the whole mosaic,
@@ -142,7 +142,7 @@ def _tile_shape(picture: Slice, side: int) -> tuple[int, int]:
 
 
 def _first_position(picture: Slice, shape: Sequence[int]) -> NDArray[np.float64]:
-    """Return the centre (LPS, mm) of the first voxel of the first tile."""
+    """Return the centre (LPS, mm) of the first voxel in the first tile."""
     too_much = np.subtract(picture.shape, shape) / 2 * picture.spacing_mm
     directions = np.array(picture.orientation).reshape(2, 3)
     position: NDArray[np.float64] = (

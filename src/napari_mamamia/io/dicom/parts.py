@@ -1,4 +1,4 @@
-"""Split the images of a DICOM study into parts by series and kind.
+"""Split the images of a DICOM study into parts by series and kind of image.
 
 A part is the smallest group of images that a user can select. Its images belong to one series and
 share the kind of image (magnitude, water, phase image, ...), the sequence, echo, orientation and
@@ -21,15 +21,15 @@ from napari_mamamia.io.dicom.slices import UNNUMBERED, BadImage, Header, OtherIm
 from napari_mamamia.io.dicom.stack import Places, find_places, require_one_orientation
 
 Image: TypeAlias = tuple[Slice, ...] | OtherImage | BadImage
-"""The content of a DICOM file."""
+"""The content of one DICOM file."""
 
 _SAGITTAL: Final = 0.9
-"""Cosine between slice normal and left-right axis above which a stack is sagittal."""
+"""Cosine between slice normal and left-right axis above which a stack counts as sagittal."""
 _BETWEEN_BREASTS: Final = 3.0
-"""Smallest ratio of the gap between the breasts to the usual gap between slices."""
+"""Smallest ratio between the gap between the breasts and the usual gap between slices."""
 _MOST_TURNS: Final = 8
 _FEWEST: Final = 3
-"""Smallest number of images of an orientation; the largest number of orientations follows.
+"""Smallest number of images with the same orientation in a stack.
 
 A series with more orientations rotates around the body. If an orientation has fewer images, the
 series contains an odd image and forms no stack.
@@ -40,12 +40,12 @@ _COUNTING: Final = (
     Clock.TEMPORAL_POSITION, Clock.ACQUISITION_TIME, Clock.TRIGGER_TIME, Clock.ACQUIRED,
     Clock.CONTENT_TIME, Clock.ACQUISITION_NUMBER,
 )  # fmt: skip
-"""Clocks that may number the phases of a series without whole stacks, the most reliable first."""
+"""Clocks that can number the phases of a series without whole stacks, most reliable first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """The images of one series that are of one kind.
+    """Images of one kind in one series, the smallest group that a user can select.
 
     `problem` explains why the images do not form a stack, and `remedies` are the user's options.
     `echo` counts the echoes of a series from 1. `side` is "left" or "right" if a sagittal stack
@@ -72,27 +72,27 @@ class Part:
 
     @property
     def plane(self) -> str:
-        """The orientation, numbered if the series has several stacks of this orientation."""
+        """The orientation, with a number if the series has several stacks of this orientation."""
         return self.turn or _plane_of(self.slices[0])
 
     @property
     def header(self) -> Header:
-        """The header of the first image."""
+        """Header of the first image."""
         return self.slices[0].header
 
     @property
     def sequence(self) -> SequenceKey:
-        """The sequence of the images."""
+        """Parameters of the images' pulse sequence."""
         return self.slices[0].sequence
 
     @property
     def kind(self) -> Kind:
-        """The kind of the images according to their headers."""
+        """Kind of the images according to their headers."""
         return self.slices[0].kind
 
     @property
     def role(self) -> Role:
-        """The role according to the headers."""
+        """The role of the images according to their headers."""
         return self.kind.role
 
     @property
@@ -102,7 +102,7 @@ class Part:
 
 
 def parts_of(slices: Sequence[Slice], *, allow_thin: bool = False) -> list[Part]:
-    """Return the images by series, kind, sequence and side; each image is in one part.
+    """Return the images grouped by series, kind, sequence and side; each image is in one part.
 
     Phase numbers continue over all parts that selectors cannot distinguish. With `allow_thin`,
     stacks of one or two slices count as complete. Images that are upside down or mirrored relative
@@ -152,7 +152,7 @@ def _turn_slice(piece: Slice, back: tuple[bool, bool]) -> Slice:
 
 
 def part_of(slices: Sequence[Slice], like: Part, *, allow_thin: bool = False) -> Part:
-    """Return some of a part's images as a new part."""
+    """Return a new part that contains some of the images of a part."""
     return _place_part(replace(like, slices=tuple(slices)), allow_thin)
 
 
@@ -177,7 +177,7 @@ def _number_parts(parts: Sequence[Part]) -> list[Part]:
 def _number_phases(
     slices: Sequence[Slice], places: Places | None, first: int = 0
 ) -> tuple[tuple[Slice, ...], Places | None]:
-    """Return the images of a part with their phases, numbered from `first` in chronological order.
+    """Return a part's images with phases numbered from `first` in chronological order.
 
     If the stacks are incomplete, the images of one time form a phase, provided that most times have
     the same number of images. Images of unknown phase get `UNNUMBERED`.
@@ -272,7 +272,7 @@ def _plane_of(piece: Slice) -> str:
 
 
 def _by_trigger(group: Part) -> list[Part]:
-    """Return the images by TriggerTime if each phase has several trigger times.
+    """Return the images grouped by TriggerTime if each phase has several trigger times.
 
     The images are split only if every acquisition time occurs with every trigger time. Otherwise
     TriggerTime may distinguish the phases.
@@ -316,7 +316,7 @@ def _by_sequence(pieces: Sequence[Slice]) -> list[list[Slice]]:
 
 
 def _by_echo(pieces: Sequence[Slice]) -> list[list[Slice]]:
-    """Return the images by EchoNumbers if these number echoes and no echo time is known.
+    """Return the images grouped by EchoNumbers if these number echoes without an echo time.
 
     EchoNumbers number echoes if each echo shows a slice position more than once, or if echoes share
     their times. Otherwise EchoNumbers may count the phases.

@@ -1,6 +1,6 @@
-"""Find the elements of DICOM and other files that identify the patient.
+"""Find elements in DICOM and other files that identify the patient.
 
-By default, dcm2niix writes the name, number and dates into the JSON file beside an image. Other
+By default, dcm2niix writes the name, number and dates into the JSON file next to an image. Other
 converters write the name into `descrip` or into an extension of the NIfTI header.
 """
 
@@ -53,7 +53,7 @@ _NAMES: Final = frozenset(
         "ConsultingPhysicianName",
     }
 )  # fmt: skip
-"""Keywords of person names in JSON files; in DICOM files they have the VR PN."""
+"""Keywords of person names in JSON files; in DICOM files, such elements have the VR PN."""
 _COMMENTS: Final = frozenset(
     {
         "PatientComments", "AdditionalPatientHistory", "ImageComments", "StudyComments",
@@ -70,8 +70,9 @@ _DESCRIPTIONS: Final = frozenset(
         "PerformedProcedureStepDescription", "ScheduledProcedureStepDescription",
     }
 )  # fmt: skip
-"""Elements with free text that many patients share; they count only if they contain a word from the
-patient's elements.
+"""Free-text elements with values that many patients share.
+
+They count only if they contain a word from the patient's elements.
 """
 _OF_MANY: Final = frozenset(
     {
@@ -80,18 +81,18 @@ _OF_MANY: Final = frozenset(
         "PatientBreedDescription", "PatientSexNeutered", "MedicalAlerts", "Allergies",
     }
 )  # fmt: skip
-"""Patient elements whose values are shared by many patients and may occur in tables."""
+"""Patient elements with values that many patients share and that may occur in tables."""
 _UIDS: Final = frozenset(
     {"StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID", "FrameOfReferenceUID"}
 )
-"""Keywords of UIDs in JSON files; in DICOM files they have the VR UI."""
+"""Keywords of UIDs in JSON files; in DICOM files, such elements have the VR UI."""
 _NO_TEXTS: Final = frozenset(
     {"AE", "AS", "AT", "CS", "DS", "FD", "FL", "IS", "OD", "OF", "OL", "OV", "OW", "SL", "SS",
      "SV", "TM", "UL", "US", "UV"}
 )  # fmt: skip
 _DAYS: Final = frozenset({"DA", "DT"})
 _DIGITS: Final = 8
-"""Number of digits of a date, which precede the time in a DT value."""
+"""Number of date digits, which precede the time in a DT value."""
 _BYTES: Final = frozenset({"OB", "UN"})
 _FREE: Final = frozenset({"LO", "LT", "SH", "ST", "UC", "UT", "UR"})
 _STANDARD: Final = "1.2.840.10008."
@@ -106,9 +107,9 @@ _PRINTABLE: Final = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]+\0*")
 
 @dataclass(frozen=True, slots=True)
 class Persons:
-    """Identifiers of patients in `n_files` files; `n_unread` files could not be read.
+    """Patient identifiers found in `n_files` files; `n_unread` files could not be read.
 
-    `n_removed` of the DICOM files state that the patient's identity was removed.
+    `n_removed` is the number of DICOM files that state that the patient's identity was removed.
     """
 
     identifiers: tuple[Identifier, ...] = ()
@@ -137,12 +138,12 @@ def names_nobody(path: Path) -> bool:
 
 
 def find_identifiers(files: Iterable[Path]) -> Persons:
-    """Return the identifiers in all DICOM files among `files`, each once.
+    """Return the identifiers in the DICOM files among `files`, without duplicates.
 
     The whole header of every file is searched, including sequences, frames and private elements. An
     element with the same bytes as in an earlier file is not read again. Files that state that the
-    identity was removed give no identifiers. Their pseudonym is not an identifier in other files
-    either, such as a segmentation of them.
+    identity was removed give no identifiers. Their pseudonym does not count as an identifier in
+    other files either, such as in a segmentation.
 
     Raises
     ------
@@ -170,7 +171,7 @@ def find_identifiers(files: Iterable[Path]) -> Persons:
 
 @dataclass(slots=True)
 class _Asked:
-    """The identifiers in the files read so far; `seen` holds hashes of elements that were read."""
+    """Identifiers found so far; `seen` holds hashes of the elements that were read."""
 
     found: dict[Identifier, None] = field(default_factory=dict)
     pseudonyms: set[str] = field(default_factory=set)
@@ -200,7 +201,7 @@ def _ask_file(path: Path, asked: _Asked) -> None:
 def _read_identifiers(
     path: Path, header: Any, seen: set[int], context: tuple[Any, ...]
 ) -> Iterator[Identifier]:
-    """Yield the identifiers in elements that were not seen before in this `context`.
+    """Yield the identifiers in elements that were not read before in the same `context`.
 
     The context determines the meaning of an element's bytes: whether the identity was removed, and
     the character set, which items inherit.
@@ -286,12 +287,12 @@ def _find_kind(element: Any) -> str:
 
 
 def kind_of(keyword: str) -> str:
-    """Return the `Identifier` kind of a DICOM keyword, or ""."""
+    """Return the `Identifier` kind for a DICOM keyword, or ""."""
     return next((kind for kind, names in _KINDS.items() if keyword in names), "")
 
 
 def telling(found: Iterable[Identifier]) -> tuple[Identifier, ...]:
-    """Return the identifiers whose values may identify a patient.
+    """Return those identifiers whose values could identify a patient.
 
     Descriptions are dropped if they contain no word of the other identifiers, or only look like a
     name ("Breast^Routine").
@@ -339,7 +340,7 @@ _META_SILENT: Final = re.compile(
     r"orientation|offset|position|origin|centerofrotation|anatomicalorientation|element.*|dimsize|"
     r"distanceunits|headersize"
 )
-"""Elements of a MetaImage that contain only numbers and fixed words."""
+"""Elements of a MetaImage header that contain only numbers and fixed words."""
 _TEXTS: Final = ("descrip", "aux_file", "intent_name", "db_name")
 _LONGEST: Final = 540
 _MOST_EXTENSION: Final = 1 << 20
@@ -349,11 +350,11 @@ _DEPTH: Final = 8
 
 
 def find_volume_identifiers(files: Iterable[Path]) -> Persons:
-    """Return the identifiers in headers of volumes and in JSON files, each once.
+    """Return the identifiers in volume headers and JSON files, without duplicates.
 
-    In a JSON file, the keys that are DICOM keywords count. The JSON file with the same name as a
-    volume is read too. No identifier is `certain`, because these files do not state whether the
-    identity was removed.
+    In a JSON file, only keys that are DICOM keywords are searched. The JSON file with the same name
+    as a volume is read too. No identifier is `certain`, because these files do not state whether
+    the identity was removed.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Read the voxels of DICOM planes: plain planes directly, and compressed planes through pydicom."""
+"""Read the voxels of DICOM planes: plain planes directly, compressed planes through pydicom."""
 
 import os
 from collections import Counter
@@ -19,13 +19,13 @@ from napari_mamamia.io.files.foreign import reads
 _THREADS: Final = 4
 _DEFLATED: Final = "1.2.840.10008.1.2.1.99"
 _AHEAD: Final = 32
-"""Number of planes that are read ahead of the current plane."""
+"""Number of planes read ahead of the current plane."""
 _IMPLICIT: Final = "1.2.840.10008.1.2"
 _MOST_GRAPHIC: Final = 0.25
-"""Largest ratio of edge steps with and without the high bits of an image (our choice).
+"""Ratio of value steps without and with the high bits up to which the bits are an overlay.
 
-Letters in the high bits cause the edges. The ratio is 0.01 on phantoms, and 1 or more for a vessel
-that is cut off at 4096.
+The steps are summed where the high bits change, which letters in an overlay do. Our choice: the
+ratio is 0.01 on phantoms, and 1 or more for a vessel that is cut off at 4096.
 """
 _SAMPLED_ROWS: Final = 8
 _SAMPLED_BYTES: Final = 4096
@@ -33,12 +33,12 @@ _PIXEL_DATA: Final = {"<": b"\xe0\x7f\x10\x00", ">": b"\x7f\xe0\x00\x10"}
 
 
 def needs_scaling(slices: Iterable[Slice]) -> bool:
-    """Return whether the stored values of at least one plane must be scaled."""
+    """Return whether the stored values of any plane must be scaled."""
     return any(image.scaling.pair != (1.0, 0.0) for image in slices)
 
 
 def common_type(slices: Iterable[Slice]) -> np.dtype[Any]:
-    """Return the integer type that holds the stored values of all planes.
+    """Return the integer type that can hold the stored values of all planes.
 
     PixelRepresentation can differ between images. A signed type also holds unsigned values of the
     same size that use fewer bits than the type has.
@@ -54,10 +54,10 @@ def common_type(slices: Iterable[Slice]) -> np.dtype[Any]:
 
 @reads("readable slices", "export the series again")
 def fill_planes(slices: Sequence[Slice], out: NDArray[Any]) -> None:
-    """Fill `out`, (z, y, x), plane by plane in several threads.
+    """Fill the array `out` (z, y, x), plane by plane, in several threads.
 
-    Progress counts planes. If `out` has a floating-point type, the scaling of each plane is applied
-    (computed in float64).
+    Progress is reported in planes. If `out` has a floating-point type, the scaling of each plane is
+    applied (computed in float64).
 
     Raises
     ------
@@ -118,7 +118,7 @@ def read_plane(piece: Slice) -> NDArray[Any]:
 
 
 def sample_planes(slices: Sequence[Slice]) -> list[bytes]:
-    """Return some bytes of each plane; equal planes of one file format have equal bytes.
+    """Return sample bytes of each plane, which are equal for equal planes of one file format.
 
     The bytes are the middle rows of a plain plane, or the end of a compressed file with one plane.
     Otherwise they are all values of the plane.
@@ -126,7 +126,7 @@ def sample_planes(slices: Sequence[Slice]) -> list[bytes]:
     Raises
     ------
     FormatError
-        As `read_plane`.
+        As in `read_plane`.
     """
     n_planes = Counter(image.file for image in slices)
     return [_read_sample(image, is_alone=n_planes[image.file] == 1) for image in slices]
@@ -156,7 +156,7 @@ def _bytes_at(piece: Slice, start: int, wanted: int) -> bytes:
 
 
 def require_decoders(slices: Iterable[Slice]) -> None:
-    """Raise `FormatError` if a compression among `slices` cannot be read on this computer."""
+    """Raise `FormatError` if this computer lacks a decoder for a compression in `slices`."""
     seen: set[str] = set()
     for image in slices:
         syntax = image.header.transfer_syntax
@@ -166,7 +166,7 @@ def require_decoders(slices: Iterable[Slice]) -> None:
 
 
 def _is_filled(piece: Slice, plane: NDArray[Any]) -> bool:
-    """Read a plain plane directly into the array; return False if its bytes must be converted.
+    """Read a plain plane directly into an array; return False if its bytes must be converted.
 
     The file must hold one plane with the array's type and byte order.
     """
@@ -216,7 +216,7 @@ def _read_plain(piece: Slice, start: int, plane: NDArray[Any]) -> NDArray[Any]:
 
 
 def _drop_unused_bits(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
-    """Return values without their unused high bits, with the sign extended in signed types.
+    """Return values without unused high bits, with the sign extended in signed types.
 
     Those bits may hold overlays (DICOM PS3.5, 8.1.1). If the header names no overlay and the values
     may continue in those bits, an error is raised, because the values would wrap around.
@@ -244,8 +244,8 @@ def _drop_unused_bits(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
 def _goes_on(words: NDArray[Any], values: NDArray[Any]) -> bool:
     """Return whether the bits removed from `words` may belong to the image.
 
-    At voxels where these bits change, the step between neighbours in an image is smaller with the
-    bits, or not much larger. The letters of an overlay add a step to the image.
+    Where these bits change, the steps between neighbouring values of an image are smaller with the
+    bits, or not much larger. The letters of an overlay make the steps much larger.
     """
     whole, used_values = words.astype(np.int64), values.astype(np.int64)
     with_them = without = 0

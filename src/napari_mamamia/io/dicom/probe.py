@@ -1,4 +1,4 @@
-"""Detect whether a dropped path is DICOM by a limited search without pydicom."""
+"""Detect whether a dropped path is DICOM, by a limited search that does not need pydicom."""
 
 import os
 import re
@@ -27,10 +27,10 @@ _MOST_ENTRIES: Final = 2000
 _FILES_OF_FOLDER: Final = 4
 _FILES_IN_ALL: Final = 64
 _FILES_OF_ZIP: Final = 8
-"""Largest number of files opened in an archive; further limits of the search follow (our choice).
+"""Largest number of files opened in an archive (our choice).
 
-The other limits count listed folders, entries per folder, and opened files per folder and in total.
-Studies are one to four folders below the top.
+The limits that follow count listed folders, entries per folder, and opened files per folder and in
+total. Studies are one to four folders below the top.
 """
 
 
@@ -66,9 +66,10 @@ def is_dicom_file(path: Path) -> bool:
 
 
 def is_seg_file(path: Path) -> bool:
-    """Return whether a file is a DICOM segmentation by its first bytes; never raises.
+    """Return whether the first bytes of a file are those of a DICOM segmentation.
 
-    Source: DICOM PS3.4, B.5: Segmentation Storage and Label Map Segmentation Storage.
+    The function never raises. Source: DICOM PS3.4, B.5: Segmentation Storage and Label Map
+    Segmentation Storage.
     """
     try:
         with open_plain(path) as stream:
@@ -83,7 +84,7 @@ def _begins_as_dicom(head: bytes) -> bool:
 
 
 def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
-    """Return whether a folder, or a direct subfolder, has files with the DICOM prefix.
+    """Return whether a folder or a direct subfolder contains files with the DICOM prefix.
 
     Only a few of the folder's entries, `names`, are inspected, without pydicom.
     """
@@ -95,7 +96,7 @@ def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
 
 
 def may_be_dicom(name: str) -> bool:
-    """Return whether a file name allows DICOM: no suffix, the suffix .dcm or .ima, or digits."""
+    """Return whether a file name is possible for DICOM: no suffix, .dcm, .ima, or digits."""
     _, dot, suffix = name.rpartition(".")
     return not dot or suffix.lower() in {"dcm", "ima", "dicom"} or suffix.isdigit()
 

@@ -14,7 +14,7 @@ _KEPT: Final = (
     "ImageOrientationPatient", "ImagePositionPatient",
     "LossyImageCompression", "LossyImageCompressionRatio", "LossyImageCompressionMethod",
 )  # fmt: skip
-"""The allow-list: elements of the source images that a segmentation needs."""
+"""The allow-list: elements of source images that a segmentation needs."""
 _GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "PixelMeasuresSequence": ("PixelSpacing", "SliceThickness", "SpacingBetweenSlices"),
@@ -34,14 +34,14 @@ Source: DICOM PS3.3, C.7.1.1 and C.7.2.1, type 2.
 
 @dataclass(frozen=True, slots=True)
 class Pseudonym:
-    """The case id, which is the pseudonym of a patient, and the user's secret for UIDs."""
+    """The case id that replaces a patient's name and number, and the user's secret for UIDs."""
 
     case_id: str
     secret: bytes = field(repr=False)
 
 
 def without_person(image: Any, pseudonym: Pseudonym) -> Any:
-    """Return a new data set with the position of `image` and with the case id as patient.
+    """Return a new data set with the position of `image`, and the case id as the patient.
 
     No other element of `image` is copied, including private elements and elements inside sequences.
     """
@@ -64,7 +64,7 @@ def without_person(image: Any, pseudonym: Pseudonym) -> Any:
 
 
 def mark_impersonal(made: Any) -> None:
-    """Record in a SEG that the identity was removed, and by which method (DICOM PS3.3, C.7.1.1)."""
+    """Record in a DICOM SEG that the patient's identity was removed, and by which method."""
     made.PatientIdentityRemoved = "YES"
     made.DeidentificationMethod = "napari-mamamia: allow-list, remapped UIDs"
 

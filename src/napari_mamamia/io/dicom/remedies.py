@@ -1,4 +1,4 @@
-"""Remedies that select images of a study: series and phases to use, or to leave out."""
+"""Remedies that select the series and phases of a study to use or to leave out."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -50,12 +50,12 @@ def leave_out(gone: Iterable[Sequence[Slice]], among: Iterable[Sequence[Slice]])
 def leave_out_each(
     groups: Iterable[Iterable[Sequence[Slice]]], among: Sequence[Sequence[Slice]]
 ) -> list[Remedy]:
-    """Return a remedy for each group of volumes that leaves out this group."""
+    """Return, for each group of volumes, a remedy that leaves out the group."""
     return [remedy for group in groups for remedy in leave_out(group, among)]
 
 
 def leave_phase_out(piece: Slice) -> list[Remedy]:
-    """Return the remedy that leaves out the phase of an image; empty if the phase is unknown."""
+    """Return the remedy that leaves out an image's phase; empty if the phase is unknown."""
     if piece.phase == UNNUMBERED:
         return []
     return [Remedy("leave_out", (f"{series_selector([piece])},phase={piece.phase}",))]

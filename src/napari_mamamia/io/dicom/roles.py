@@ -1,4 +1,4 @@
-"""The role of an image in a study, the evidence for the role, and the image's use in the import."""
+"""The role of an image in a study, the evidence for it, and how the import uses the image."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -39,12 +39,12 @@ class Role(StrEnum):
 
     @property
     def words(self) -> str:
-        """The role as a phrase that completes "left out:"."""
+        """The role as a phrase to follow "left out:" in a message."""
         return _WORDS[self]
 
 
 class Use(StrEnum):
-    """The use of the images of a part."""
+    """How an import uses the images of a part."""
 
     USED = "used"
     LEFT_OUT = "left out"
@@ -54,11 +54,11 @@ class Use(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The kind of an image by its header; `evidence` names the element and its value.
+    """The kind of an image according to its header; `evidence` names the element and its value.
 
     `processing` holds words for processing after the scan ("moco", "filtered", "norm", ...). Two
     images with the same position and time are copies if they differ only in their processing.
-    `by_name` is whether a word of SeriesDescription is the evidence.
+    `by_name` states whether the evidence is a word in SeriesDescription.
     """
 
     role: Role = Role.PHASE
@@ -73,7 +73,7 @@ class Kind:
 
 
 PHASES: Final = frozenset({Role.PHASE, Role.WATER})
-"""Roles of images that are phases."""
+"""Roles of images that are phases of an exam."""
 _WORDS: Final = {
     Role.PHASE: "DCE phases",
     Role.WATER: "water image",

@@ -1,4 +1,4 @@
-"""Records of the planes of DICOM MR files, with the clocks of their headers."""
+"""Records of planes in DICOM MR files, with the clocks in their headers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,16 +16,16 @@ from napari_mamamia.io.dicom.roles import Kind, Role
 OFFSET_TIME: Final = "TemporalPositionTimeOffset"
 DYNAMIC_TIME: Final = "Philips dynamic scan begin time (2005,10A0)"
 RESOLUTION: Final = "TemporalResolution"
-"""Key in `Slice.clocks` of a time in seconds that can time phases but not order them."""
+"""Key in `Slice.clocks` for a time in seconds that can time phases but not order them."""
 REFERENCE_TIME: Final = "FrameReferenceDateTime"
 DURATION: Final = "FrameAcquisitionDuration"
-"""Key in `Slice.clocks` of a frame's duration in seconds; the key of its reference time follows."""
+"""Key in `Slice.clocks` for the duration of a frame in seconds."""
 
 UNNUMBERED: Final = -1
 """Value of `Slice.phase` if the phase is unknown."""
 
 FRAMES: Final = 1_000_000
-"""Factor of instance numbers in enhanced files, which leaves room for frame numbers."""
+"""Factor applied to instance numbers in enhanced files, to leave room for frame numbers."""
 
 
 _NO_KIND: Final = Kind()
@@ -34,13 +34,13 @@ _NO_SEQUENCE: Final = SequenceKey()
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The facts that all planes of one file share.
+    """Facts that apply to all planes in one file.
 
     `plain_at` is the offset of the first value, or None if the values are compressed; `byte_order`
     is the byte order of the file. `patient` is the number and birth date, or "" if missing; no
     message repeats them. `contrast_start_s` is ContrastBolusStartTime in seconds since midnight.
     `unused_bits` is the number of high bits in each value that are not part of the value;
-    `has_bit_overlays` is whether the header puts overlays there. `positions` is
+    `has_bit_overlays` states whether the header puts overlays there. `positions` is
     NumberOfTemporalPositions and `images` is ImagesInAcquisition; both are 0 if missing.
     `photometric` is PhotometricInterpretation.
     """
@@ -66,20 +66,20 @@ class Header:
 
     @property
     def series_name(self) -> str:
-        """The name of the series in messages."""
+        """Name of the series in messages."""
         number = self.series_number
         return f"series {number}" if number is not None else f"series {self.series_uid}"
 
     @property
     def label(self) -> str:
-        """The name of the series in records, without UIDs."""
+        """Name of the series in records, without UIDs."""
         number = self.series_number
         return f"series {number}" if number is not None else "a series without number"
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The position of a plane in a mosaic image, and the size of that image."""
+    """Position of a plane in a mosaic image, and the size of the mosaic."""
 
     row: int
     column: int
@@ -125,17 +125,17 @@ class Slice:
 
     @property
     def file(self) -> Path:
-        """The file that contains the plane."""
+        """Path of the file that contains the plane."""
         return self.header.file
 
     @property
     def series_name(self) -> str:
-        """The name of the series in messages."""
+        """Name of the series in messages."""
         return self.header.series_name
 
     @property
     def name(self) -> str:
-        """The name of the plane in messages: the file, and the number of a later frame."""
+        """Name of the plane in messages: the file, and the number of the frame after the first."""
         part = "frame" if self.tile is None else "tile"
         return str(self.file) if self.frame == 0 else f"{self.file} ({part} {self.frame + 1})"
 
@@ -152,7 +152,7 @@ class OtherImage:
 
 @dataclass(frozen=True, slots=True)
 class BadImage:
-    """An MR image whose header lacks its position; `reason` is the full message."""
+    """An MR image whose header lacks the position; `reason` is the full message."""
 
     header: Header
     reason: str
@@ -161,7 +161,7 @@ class BadImage:
 
 
 def clocks_of(content: Any, times: elements.TimeElements) -> dict[str, float]:
-    """Return the clock values of a data set, in seconds since the year 1 if a date is given."""
+    """Return the clock values in a data set, in seconds since the year 1 if a date is given."""
     acquired = times.dated_time("Acquisition") or times.date_time("AcquisitionDateTime")
     clocks = {
         Clock.TEMPORAL_POSITION: elements.optional_number(content, "TemporalPositionIdentifier"),
@@ -178,7 +178,7 @@ def clocks_of(content: Any, times: elements.TimeElements) -> dict[str, float]:
 
 
 def readings_of(clock: str, moment: elements.Moment | None) -> dict[str, float | None]:
-    """Return the clock values of a time: seconds, time zone, and any coarse unit."""
+    """Return the clock values for a time: seconds, time zone, and the unit if it is coarse."""
     if moment is None:
         return {}
     unit_s = moment.unit_s if moment.unit_s > 1 else None
@@ -186,17 +186,17 @@ def readings_of(clock: str, moment: elements.Moment | None) -> dict[str, float |
 
 
 def zone_of(clock: str) -> str:
-    """Return the key in `Slice.clocks` of a clock's offset from UTC in seconds."""
+    """Return the key in `Slice.clocks` for the UTC offset of a clock in seconds."""
     return f"time zone of {clock}"
 
 
 def unit_of(clock: str) -> str:
-    """Return the key in `Slice.clocks` of the unit, in seconds, of a coarse clock."""
+    """Return the key in `Slice.clocks` for the unit, in seconds, of a coarse clock."""
     return f"unit of {Clock.ACQUISITION_TIME if clock == Clock.ACQUIRED else clock}"
 
 
 def with_sum(clocks: dict[str, float]) -> dict[str, float]:
-    """Return clock values extended by the sum of AcquisitionTime and TriggerTime."""
+    """Return clock values with the sum of AcquisitionTime and TriggerTime added."""
     if Clock.ACQUISITION_TIME not in clocks:
         return clocks
     acquired_s = clocks[Clock.ACQUISITION_TIME] + clocks.get(Clock.TRIGGER_TIME, 0.0)
@@ -204,5 +204,5 @@ def with_sum(clocks: dict[str, float]) -> dict[str, float]:
 
 
 def to_seconds(milliseconds: float | None) -> float | None:
-    """Return milliseconds as seconds."""
+    """Convert milliseconds to seconds."""
     return None if milliseconds is None else milliseconds / 1000.0

@@ -1,4 +1,4 @@
-"""Sort the planes of one DICOM series into one stack for each time, all on one grid."""
+"""Sort the planes of a DICOM series into one stack for each time, all on the same grid."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,18 +15,18 @@ from napari_mamamia.io.dicom.slices import Slice
 
 _STEPS: Final = (1.0, 0.1, 0.01, 0.001, 0.0001)
 _COARSEST_COSINE: Final = 0.01
-"""Largest error of rounded directions (our choice).
+"""Largest error of rounded direction cosines (our choice).
 
 Rounding to two digits causes errors of up to 0.7 degrees. Rounding to one digit causes errors of up
 to 7 degrees, which is too coarse.
 """
 _CLEAR_STEPS: Final = 4.0
-"""Number of rounding steps above which one gap cannot be two gaps.
+"""Number of rounding steps above which a single gap cannot be two gaps.
 
 Each position is off by half a step, so two gaps are at least 3 steps longer than one.
 """
 _UNROUNDED: Final = 0.01
-"""Largest relative error of gaps without rounding."""
+"""Largest relative error of gaps that are not rounded."""
 # These limits are our choice, far above rounding errors in headers and far below the gap between
 # slices.
 _SAME_COSINE: Final = 1e-4
@@ -34,17 +34,17 @@ _SAME_MM: Final = 0.01
 _EQUAL_GAPS: Final = 0.01
 _STRAIGHT: Final = 1e-3
 FEWEST: Final = 3
-"""Smallest number of slices. Fewer slices give no two gaps to compare, so a missing slice would not
-be
-noticed.
+"""Smallest number of slices in a stack.
+
+Fewer slices give no two gaps to compare, so a missing slice would not be noticed.
 """
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
-"""Largest table movement between phases in mm; the limit as a fraction of the slice gap follows."""
+"""Largest table movement between phases in mm."""
 
 
 def rounding_step(numbers: NDArray[Any]) -> float:
-    """Return the decimal step of which all numbers are multiples; 0.0 if it is below 0.0001.
+    """Return the decimal step of which all numbers are multiples, or 0.0 if it is below 0.0001.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def rounding_step(numbers: NDArray[Any]) -> float:
 
 
 def nearest_axes(axes: NDArray[Any], normal: NDArray[Any] | None = None) -> NDArray[Any] | None:
-    """Return the exact directions whose rounded values are `axes`, or None.
+    """Return exact directions whose rounded values are `axes`, or None.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def nearest_axes(axes: NDArray[Any], normal: NDArray[Any] | None = None) -> NDAr
 def fit_rounded_gap(
     positions: NDArray[Any], normal: NDArray[Any], steps: Sequence[float], *, may_be_coarse: bool
 ) -> float | None:
-    """Return the gap in mm between slices that are evenly spaced except for rounding.
+    """Return the gap in mm between slices whose positions are evenly spaced except for rounding.
 
     Slices k and l are ``l - k`` gaps apart along `normal`, within one rounding step of each
     coordinate, so errors do not accumulate. The result is the middle of the possible gaps, or None
@@ -116,7 +116,7 @@ def fit_rounded_gap(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """The planes of one series by slice position.
+    """The planes of one series, sorted by slice position.
 
     `rows` holds the planes that show each slice position, from the bottom of the stack. Each
     position has the same number of planes, which are not yet ordered in time. `grid` is the grid of
@@ -129,7 +129,7 @@ class Places:
 
     @property
     def n_times(self) -> int:
-        """The number of planes at each slice position."""
+        """Number of planes at each slice position."""
         return len(self.rows[0])
 
     @property
@@ -139,12 +139,12 @@ class Places:
 
     @property
     def name(self) -> str:
-        """The name of the series in messages."""
+        """Name of the series in messages."""
         return self.rows[0][0].series_name
 
 
 def find_places(slices: Sequence[Slice], *, allow_thin: bool = False) -> Places:
-    """Return the planes of one series by position; `allow_thin` accepts one or two slices.
+    """Return the planes of a series by slice position; `allow_thin` accepts one or two slices.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def find_places(slices: Sequence[Slice], *, allow_thin: bool = False) -> Places:
 
 
 def require_one_orientation(slices: Sequence[Slice]) -> None:
-    """Raise `CaseError` if planes of one series are not parallel."""
+    """Raise `CaseError` if the planes of a series are not parallel."""
     _require_close(slices, "orientation", lambda s: s.orientation, _SAME_COSINE)
 
 

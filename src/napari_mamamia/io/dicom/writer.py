@@ -1,4 +1,4 @@
-"""Write a synthetic exam as a DICOM study for testing the import."""
+"""Write a synthetic exam as a DICOM study, for tests of the import."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -14,13 +14,13 @@ from napari_mamamia.io.files.own_paths import own_folder, place_folder
 _MR_IMAGE: Final = "1.2.840.10008.5.1.4.1.1.4"
 _TO_LPS: Final = np.array([-1.0, -1.0, 1.0])
 _STARTED_S: Final = 10 * 3600 + 17
-"""Start of phase 0, 10:00:17, because a time at a full minute would look artificial."""
+"""Start of phase 0 in seconds; 10:00:17, because a full minute would look artificial."""
 
 
 def write_study(
     signal: NDArray[Any], grid: Grid, times_s: tuple[float, ...], folder: Path, name: str
 ) -> None:
-    """Write phases as one series of MR images, a file for each slice.
+    """Write phases as one series of MR images, with a file for each slice.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Unpack a zip file of DICOM files to a temporary folder, and reject hostile archives."""
+"""Unpack a zip of DICOM files to a temporary folder, and reject malicious archives."""
 
 import stat
 import zipfile
@@ -15,7 +15,7 @@ from napari_mamamia.io.files.zip_files import open_zip
 MOST_BYTES: Final = 64 << 30
 MOST_RATIO: Final = 100.0
 MOST_FILES: Final = 500_000
-"""Largest number of files in an archive; further limits follow (our choice).
+"""Largest number of files in an archive (our choice).
 
 DICOM files compress 2 to 20 times, and a study has tens to thousands of files with a total of
 several GB. A zip bomb compresses 1000 times or more.
@@ -34,10 +34,10 @@ def unpack(archive: Path, folder: Path) -> None:
     Raises
     ------
     FormatError
-        If a name points outside the folder, a member is a link or encrypted, the archive is far
-        smaller than its contents (a zip bomb), or the archive is damaged.
+        If a name points outside the folder, a member is a link or is encrypted, the contents
+        are far larger than the archive (a zip bomb), or the archive is damaged.
     SaveError
-        If the system cannot write the files.
+        If the files cannot be written.
     """
     with open_zip(archive) as opened:
         members = [info for info in opened.infolist() if not info.is_dir()]

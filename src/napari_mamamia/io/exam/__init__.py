@@ -4,9 +4,9 @@
 (`selectors`, `choice`), groups them into acquisitions that contain each time once (`acquisitions`,
 `runs`), and aligns dates, time zones and midnight (`days`). Pixels are compared in `looks`, `noise`
 (whether each phase was measured) and `copies` (whether an image occurs twice). `inconsistencies`
-finds evidence against a dynamic series and missing images. `sides` joins two breasts on one grid.
-`table` lists the role, evidence and use of every part. All other modules open a folder through
-`phases`. A new rule needs a role and a protocol in tests/dicom_protocols.py or
+finds evidence against a dynamic series and missing images. `sides` joins the stacks of two breasts
+on one grid. `table` lists the role, evidence and use of every part. All other modules open a folder
+through `phases`. A new rule needs a role and a protocol in tests/dicom_protocols.py or
 tests/dicom_hostile.py. Nothing is guessed: uncertainty raises an error whose remedies are
 selectors.
 """

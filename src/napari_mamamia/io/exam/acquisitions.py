@@ -1,7 +1,7 @@
 """Group the parts of a study into acquisitions: one sequence at one position, repeated in time.
 
-An acquisition contains every image once. Copies of one position and time are left out by rule, or
-the user is asked, whichever clock would order the images.
+An acquisition contains every image once. Copies of the same position and time are left out by
+rules, or the user is asked. The clock that orders the images does not matter.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,14 +23,14 @@ from napari_mamamia.io.exam.looks import Looks
 
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
-"""Largest distance in mm between two series of one scan, due to table movement between phases."""
+"""Largest distance in mm between two series of one scan, caused by table movement."""
 _TELLING_TWINS: Final = (Clock.TEMPORAL_POSITION, Clock.CONTENT_TIME)
-"""Clocks that may distinguish two phases with the same AcquisitionTime."""
+"""Clocks that can distinguish two phases with the same AcquisitionTime."""
 _OTHER_CLOCKS: Final = (
     Clock.TEMPORAL_POSITION, Clock.CONTENT_TIME, Clock.SERIES, Clock.ACQUISITION_NUMBER,
     Clock.INSTANCE_NUMBER,
 )  # fmt: skip
-"""Clocks that may count phases if some phases lack AcquisitionTime."""
+"""Clocks that may count the phases if some phases lack AcquisitionTime."""
 _PROCESSED: Final = {"moco": Role.MOTION_CORRECTED}
 
 
@@ -45,7 +45,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftOut:
-    """A part that is not a phase, with its role, the evidence, and its source series."""
+    """A part that is not a phase, with its role, the evidence for it, and its source series."""
 
     part: Part
     role: Role
@@ -55,14 +55,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Acquisition:
-    """Parts of one sequence and position with each image once, and the parts that were left out."""
+    """Parts with the same sequence and position, with each image once, and the excluded parts."""
 
     parts: tuple[Part, ...]
     left_out: tuple[LeftOut, ...] = ()
 
     @property
     def n_times(self) -> int:
-        """The number of volumes at each slice position."""
+        """Number of volumes at each slice position."""
         return sum(part.n_times for part in self.parts)
 
     @property
@@ -72,7 +72,7 @@ class Acquisition:
 
     @property
     def name(self) -> str:
-        """The names of the series in messages."""
+        """Names of the series in messages."""
         names = list(dict.fromkeys(part.header.series_name for part in self.parts))
         also = [name.removeprefix("series ") for name in names[1:]]
         side = self.parts[0].side
@@ -80,20 +80,20 @@ class Acquisition:
 
     @property
     def usual_gap_s(self) -> float | None:
-        """The median gap between the volumes in seconds, or None if a time is unknown."""
+        """Median gap between the volumes in seconds, or None if a time is unknown."""
         starts = self.starts_s
         return None if starts is None or len(starts) < 2 else float(np.median(np.diff(starts)))
 
     @property
     def starts_s(self) -> list[float] | None:
-        """The acquisition times of the volumes in order, or None if a time is unknown."""
+        """Acquisition times of the volumes in order, or None if a time is unknown."""
         moments = [volume.moment for volume in self.volumes]
         starts = sorted(sum(moment) for moment in moments if moment is not None)
         return starts if len(starts) == len(moments) else None
 
 
 def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
-    """Return the parts with complete stacks by sequence and position, the longest first."""
+    """Return the parts with complete stacks, grouped by sequence and position, longest first."""
     groups: list[list[Part]] = []
     for part in parts:
         if part.places is None:
@@ -110,11 +110,11 @@ def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
 def without_twins(
     whole: Acquisition, looks: Looks, clock: Clock | None, name: str, *, is_named: bool = False
 ) -> Acquisition:
-    """Return an acquisition in which no time occurs twice at one position.
+    """Return an acquisition in which no time occurs twice at the same position.
 
     Processed copies (motion-corrected, filtered, ...) are left out as a set if a less processed set
     of the same length exists. Images that were sent twice, and subtractions that the pixels reveal,
-    are also left out. `is_named` is whether the user chose the series.
+    are also left out. `is_named` states whether the user chose the series.
 
     Raises
     ------
@@ -132,9 +132,9 @@ def without_twins(
 
 
 def difference(a: Part, b: Part) -> str:
-    """Return the properties in which two parts differ, with both values, as a string.
+    """Describe the properties in which two parts differ, with both values.
 
-    The string is "in nothing but the images themselves" if size, spacing, position and sequence are
+    The result is "in nothing but the images themselves" if size, spacing, position and sequence are
     equal.
     """
     differences = _apart_in_place(a, b) if a.places and b.places else []
@@ -177,7 +177,7 @@ def _join_numbers(numbers: Sequence[float], form: str) -> str:
 
 
 def is_same_place(a: Part, b: Part) -> bool:
-    """Return whether two parts show the same positions, within the table movement."""
+    """Return whether two parts show the same positions, apart from table movement."""
     if a.places is None or b.places is None or a.places.grid.shape != b.places.grid.shape:
         return False
     grid, other = a.places.grid, b.places.grid
@@ -369,7 +369,7 @@ def _all_but(at: int, moments: Sequence[Sequence[Volume]]) -> list[tuple[Slice, 
 
 
 def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) -> None:
-    """Raise an error if only some volumes have AcquisitionTime; computed images lose it.
+    """Raise an error if only some volumes have AcquisitionTime, which computed images lack.
 
     The volumes are accepted if temporal positions count all volumes, or if the user chose a clock
     that counts them.

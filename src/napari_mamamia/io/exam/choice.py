@@ -1,4 +1,4 @@
-"""Choose the acquisition that is the DCE exam if the evidence is clear; otherwise ask."""
+"""Choose the acquisition that is the DCE exam if the evidence is clear; otherwise ask the user."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from napari_mamamia.io.exam.selectors import Selection, selectors_of
 
 _MOST_REMEDIES: Final = 6
 _NO_DYNAMIC: Final = frozenset({Role.LOCALISER, Role.DIFFUSION, Role.ECHO_TRAIN, Role.FIELD_MAP})
-"""Roles of repeated stacks that are not phases."""
+"""Roles of images that are repeated in time but are not phases."""
 _NONE: Final = (
     "none of them is a dynamic series of at least two phases: choose the folder of the DCE series"
 )
@@ -39,15 +39,15 @@ _TELLING: Final = (
     Clock.TEMPORAL_POSITION.value,
     Clock.ACQUISITION_NUMBER.value,
 )
-"""Elements of which at least one must differ between phases without contrast."""
+"""DICOM elements of which at least one must differ between phases without visible contrast."""
 _FACTS: Final = {
     "FlipAngle": "flip_degrees", "RepetitionTime": "repetition_time_ms",
     "EchoTime": "echo_time_ms",
 }  # fmt: skip
-"""Elements that either all phases or no phase must have, with the attributes of the sequence."""
+"""DICOM elements that must be present in all phases or in none, and their sequence attributes."""
 _DUE: Final = 1.7
 _SAME_PACE: Final = 0.2
-"""Largest relative difference between the gaps of an acquisition and of its continuation."""
+"""Largest relative difference in gaps between an acquisition and its continuation."""
 _OTHER_ORIENTATION: Final = 0.9
 """Cosine between slice normals below which a series is not part of a dynamic series.
 
@@ -56,7 +56,7 @@ Our choice corresponds to 26 degrees, which is far above the positioning error b
 
 
 def ask_which(found: Sequence[Acquisition], name: str) -> CaseError:
-    """Return the error that asks the user which acquisition to use, with the main differences."""
+    """Return the error that asks the user which of several acquisitions to use."""
     a, b = found[:2]
     if is_turned_midway(a.parts[0], b.parts[0]):
         return two_turns(a.parts[0], b.parts[0])
@@ -108,7 +108,7 @@ def or_named(left_out: Sequence[LeftOut]) -> tuple[str, list[Remedy]]:
 
     The advice is "" if no images have two phases.
 
-    If the only evidence against some images is a word of the description, the remedies cover only
+    If the only evidence against some images is a word in the description, the remedies cover only
     these images.
     """
     parts = [
@@ -146,7 +146,7 @@ def not_whole(part: Part, remedies: Sequence[Remedy]) -> CaseError:
 
 
 def without_odd_phases(part: Part) -> list[Remedy]:
-    """Return the remedy that leaves out phases so that a part forms complete stacks."""
+    """Return the remedy that leaves out some phases so that a part forms complete stacks."""
     by_phase: dict[int, list[Slice]] = {}
     for plane in part.slices:
         by_phase.setdefault(plane.phase, []).append(plane)
@@ -184,12 +184,12 @@ def _is_whole(pieces: Sequence[Slice]) -> bool:
 
 
 def is_turned_midway(a: Part, b: Part) -> bool:
-    """Return whether two parts are one series whose orientation changes."""
+    """Return whether two parts belong to one series whose orientation changes midway."""
     return a.header.series_uid == b.header.series_uid and a.turn != b.turn
 
 
 def two_turns(a: Part, b: Part) -> CaseError:
-    """Return the error that asks which orientation of a series to use."""
+    """Return the error that asks the user which orientation of a series to use."""
     dynamic = [part for part in (a, b) if part.n_times > 1] or (a, b)
     return CaseError(
         f"expected only one orientation in {a.header.series_name}, but it has {len(a.slices)} "
@@ -203,7 +203,7 @@ def two_turns(a: Part, b: Part) -> CaseError:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Parts that may be phases, parts excluded by their headers, and unselected parts.
+    """The parts that may be phases, those that headers exclude, and those not selected.
 
     `warnings` name parts that are included only because the user chose them.
     """
@@ -242,7 +242,7 @@ def candidates_of(
 def _split_parts(
     parts: Sequence[Part], selection: Selection, allow_thin: bool
 ) -> tuple[list[Part], tuple[Part, ...]]:
-    """Return the parts that the user's selection keeps, and the others.
+    """Return the parts that the user's selection includes, and the others.
 
     A selection of phases may split a part.
     """
@@ -270,7 +270,7 @@ def _split_parts(
 def choose_acquisition(
     candidates: Candidates, looks: Looks, selection: Selection, clock: Clock | None, name: str
 ) -> Acquisition:
-    """Return the acquisition that is the DCE exam, and the candidates left out.
+    """Return the acquisition that is the DCE exam, and the excluded candidates.
 
     Raises
     ------
@@ -391,7 +391,7 @@ def _flip_angles(chosen: Acquisition, found: Sequence[Acquisition]) -> list[Left
 def _require_no_uncertainty(
     chosen: Acquisition, found: Sequence[Acquisition], broken: Sequence[Part], name: str
 ) -> None:
-    """Raise an error if a part may belong to the chosen acquisition but does not fit.
+    """Raise an error if a part may belong to the chosen acquisition but does not fit it.
 
     An incomplete series with more images than the chosen acquisition may be the exam itself. This
     check prevents a T2 series from replacing a DCE series that lacks a slice.
@@ -422,7 +422,7 @@ def _require_one_turn(chosen: Acquisition, parts: Sequence[Part]) -> None:
 
 
 def _require_no_continuation(chosen: Acquisition, found: Sequence[Acquisition], name: str) -> None:
-    """Raise an error if another acquisition with equal position and gaps continues the series.
+    """Raise an error if another acquisition with equal position and gaps continues the chosen one.
 
     Otherwise a change of a parameter or name in the middle would remove half of the phases.
     """
@@ -460,7 +460,7 @@ def _require_originals(chosen: Acquisition, name: str) -> None:
 
 
 def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
-    """Raise an error if only some phases have TE, TR or the flip angle.
+    """Raise an error if only some phases have an echo time, repetition time or flip angle.
 
     These phases may come from different sequences, and the comparison of sequences would not show
     it.

@@ -1,4 +1,4 @@
-"""Find duplicate images: identical files, images that were sent again, or equal pixels.
+"""Find duplicate images: identical files, images sent twice, or images with equal pixels.
 
 Two measurements never agree in every voxel. Equal planes in an exam come from an archive or export
 that mixed up slices of two phases, wrote a slice twice, or shifted a stack by one slice.
@@ -23,7 +23,7 @@ from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.volumes.inflate import crc32_of
 
 _MOST_SHARE: Final = 0.5
-"""Largest fraction of a series that may have been sent again (our choice).
+"""Largest fraction of a series that can have been sent twice (our choice).
 
 The comparison of volumes handles a complete set that occurs twice.
 """
@@ -32,15 +32,15 @@ _TIMES: Final = (
     Clock.CONTENT_TIME,
 )  # fmt: skip
 _LEAST_SHOWN: Final = 0.01
-"""Smallest fraction of voxels above the lowest value in a plane that is not blank (our choice).
+"""Smallest fraction of voxels above a plane's lowest value for the plane not to be blank.
 
-Masked planes and padding can be equal without being copies.
+Our choice. Masked planes and padding can be equal without being copies.
 """
 _MOST_LISTED: Final = 3
 
 
 def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], list[str]]:
-    """Remove planes whose file, or whose UID, position, time and values, occur twice.
+    """Remove planes whose file occurs twice, or whose UID, position, time and values occur twice.
 
     Images that share a SOPInstanceUID but differ in series, position, time or number are separate
     images to which an anonymiser gave the same UID. If all of these agree but the values differ, an
@@ -81,10 +81,10 @@ def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], lis
 
 
 def sent_once(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:
-    """Remove images whose series has another image with the same position, time and values.
+    """Remove images if their series contains the same position, time and values again.
 
     Duplicates are removed only if they are fewer than half of the series, because then an archive
-    sent some images again. Values are read only from images that agree otherwise.
+    sent some images again. Pixel values are read only if everything else agrees.
     """
     by_series: dict[str, dict[tuple[object, ...], list[Slice]]] = {}
     for plane in slices:
@@ -121,7 +121,7 @@ def _is_equal(a: Slice, b: Slice) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Place:
-    """Position of a plane in an exam: the phase and the slice, counted from 0."""
+    """Position of a plane in an exam: its phase and its slice, counted from 0."""
 
     phase: int
     slice: int

@@ -1,4 +1,4 @@
-"""Align days and time zones that are missing or shifted in a study's images.
+"""Align dates and time zones that are missing or shifted in the images of a study.
 
 De-identification removes dates, writes the same date everywhere, or shifts each series by a
 different number of days. The time of day then still orders the phases of one exam.
@@ -22,19 +22,18 @@ from napari_mamamia.io.exam.selectors import Selection
 
 _CLOCKS: Final = (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME)
 _MOST_S: Final = 6 * 3600.0
-"""Longest duration of a study in s (our choice). A longer study may include two exams of one day.
-"""
+"""Longest duration of a study in s (our choice); a longer one may include two exams of a day."""
 MOST_PAUSE_S: Final = 7200.0
 """Longest pause in s between phases of one exam (our choice).
 
-Contrast stays in the breast for less time. MAMA-MIA's longest gap is below 20 minutes.
+Contrast agent leaves the breast sooner. The longest gap in MAMA-MIA is below 20 minutes.
 """
 
 
 def align_days(
     slices: Sequence[Slice], selection: Selection
 ) -> tuple[list[Slice], tuple[str, ...]]:
-    """Return planes with comparable times, and a warning for each assumption.
+    """Return the planes with comparable times, and a warning for each assumption.
 
     Planes without a time zone or a date take the value of the other planes. If all planes have the
     same date or none, and lie within six hours around midnight, times after midnight continue those
@@ -56,7 +55,7 @@ def align_days(
 
 
 def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return an error if the dates differ although the times of day fit one exam."""
+    """Return an error if dates differ although the times of day fit a single exam."""
     clock = next((c for c in _CLOCKS if all(c in p.clocks for s in stacks for p in s)), None)
     if clock is None:
         return None

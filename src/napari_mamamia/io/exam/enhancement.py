@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 _BODY: Final = 0.1
-"""Fraction of the 99th percentile above which a block is body rather than air."""
+"""Fraction of the 99th percentile above which a block counts as body and not as air."""
 _RISE: Final = 0.3
 """Relative rise that counts as enhancement; vessels, heart and tumours rise by 50 % and more."""
 _LEAST_SHARE: Final = 0.002
 """Smallest fraction of the body in which the signal must rise."""
 _REVERSED: Final = 3.0
-"""Ratio of falling to rising blocks above which the order of the phases is uncertain."""
+"""Ratio of falling to rising blocks above which the order of the phases is in doubt."""
 
 
 def enhancement_warnings(phases: Sequence[NDArray[Any]]) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ class SideSlices:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Two breasts in one exam, in stack order, with `padding` in the slices between them."""
+    """Two breasts joined in one exam, in stack order, with `padding` between their slices."""
 
     sides: tuple[SideSlices, ...]
     padding: int = 0
@@ -61,7 +61,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Exam:
-    """The phases of one DCE exam on one grid, with planes in stack order, phase after phase.
+    """The phases of one DCE exam on one grid; planes are in stack order, phase after phase.
 
     The grid's array is (z, y, x) as DICOM stores planes: x along a row, y down a column, z up the
     stack. `times_s` are seconds since phase 0, or None if unknown. `joined` describes the position
@@ -79,7 +79,7 @@ class Exam:
 
     @property
     def times_s(self) -> tuple[float, ...] | None:
-        """Seconds since phase 0, one value for each phase."""
+        """Time of each phase in seconds since phase 0."""
         return self.choice.chosen.times_s
 
 
@@ -200,7 +200,7 @@ def list_series(
 def idle_selectors(
     images: Sequence[Image], selection: Selection, *, allow_thin: bool = False
 ) -> tuple[str, ...]:
-    """Return the selectors that match nothing in a study, as typed by the user."""
+    """Return the user's selectors that match nothing in a study, as the user typed them."""
     parts = parts_of(_list_slices(images), allow_thin=allow_thin)
     headers = [i.header for i in images if not isinstance(i, tuple) and i.header is not None]
     idle = idle_groups(selection.groups, parts, [header.series_number for header in headers])

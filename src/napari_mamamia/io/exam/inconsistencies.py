@@ -1,4 +1,4 @@
-"""Find evidence against a dynamic series, and missing images and times.
+"""Find evidence that a dynamic series is not one, and find missing images and times.
 
 Only certain losses are reported, because image numbers can have gaps in complete exams too. For
 example, Philips numbers several images at each position, and archives continue the numbers from one
@@ -29,7 +29,7 @@ from napari_mamamia.io.exam.looks import Looks
 from napari_mamamia.io.exam.runs import ULTRAFAST_GAP_S
 
 _LEAST_ALIKE: Final = 0.5
-"""Smallest correlation of two phases after contrast.
+"""Smallest correlation between two successive phases after contrast.
 
 Measured values between successive phases are 0.80 to 0.92 on one real slice, 0.97 on a real exam
 and 0.9 on phantoms. Phases with and without fat saturation correlate below 0.3.
@@ -37,13 +37,13 @@ and 0.9 on phantoms. Phases with and without fat saturation correlate below 0.3.
 _LEAST_GAP_S: Final = 1.0
 """Smallest gap in s between breast volumes; cardiac frames are closer together."""
 _FEWEST_PHASES: Final = 3
-"""Smallest number of phases for the check.
+"""Smallest number of phases for which missing images are reported.
 
 A gap between two phases may be due to the scanner's numbering.
 """
 _CLOCKS: Final = (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME)
 _MOST_SHARE: Final = 0.5
-"""Largest fraction of a phase's images whose missing times may be filled in (our choice)."""
+"""Largest fraction of a phase's images whose missing times can be filled in (our choice)."""
 
 
 def check_phases(
@@ -203,7 +203,7 @@ def _find_unlike_phase(
 def _without_odd(
     stacks: Sequence[Sequence[Slice]], a: Sequence[Slice], b: Sequence[Slice], looks: Looks
 ) -> list[Remedy]:
-    """Return the remedies that leave out the phases like `a`, or the phases like `b`.
+    """Return the remedies that leave out the phases like `a`, or those like `b`.
 
     The remedy for the smaller group comes first; if that group is a single phase, it is the only
     remedy.
@@ -278,14 +278,14 @@ def _is_ultrafast(times_s: Sequence[float] | None) -> bool:
 def loss_warnings(
     images: Sequence[Image], slices: Sequence[Slice], stacks: Sequence[Sequence[Slice]]
 ) -> tuple[str, ...]:
-    """Return a warning for each loss of images that the headers of an exam's series prove.
+    """Return a warning for each loss of images that the headers in an exam's series prove.
 
     Parameters
     ----------
     images
         All images of the study.
     slices
-        All planes of these images, each once, including planes that are not used.
+        All planes of these images without duplicates, including planes that are not used.
     stacks
         The planes of each phase.
     """
@@ -373,9 +373,9 @@ def _describe_missing(numbers: Sequence[int]) -> str:
 
 
 def _check_positions(series: Sequence[Sequence[Slice]]) -> list[str]:
-    """Return a warning for each series with fewer temporal positions than its header announces.
+    """Return a warning for each series with fewer temporal positions than its header states.
 
-    Series with one position each are counted together.
+    Series with a single position are counted together.
     """
     of_one: dict[int, list[Slice]] = {}
     warnings = []
@@ -427,7 +427,7 @@ def _find_jumps(numbers: Sequence[float]) -> list[int]:
 def fill_times(
     slices: Sequence[Slice], parts: Iterable[Part]
 ) -> tuple[list[Slice], tuple[str, ...]]:
-    """Return planes with complete times in each phase, and a warning for each inserted time.
+    """Return planes with a time in every phase, and a warning for each time that was filled in.
 
     A time without seconds counts as missing if other images of the part have seconds.
     """

@@ -1,4 +1,4 @@
-"""Compare the pixels of a study's volumes when headers are not sufficient; find blank planes.
+"""Compare the pixels of a study's volumes if headers are not sufficient; find blank planes.
 
 A few planes of each volume are read. The rules and thresholds were measured on phantoms, one real
 slice and one real exam (table in docs/methods/dicom_import.md). They determine which questions are
@@ -22,7 +22,7 @@ from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.noise import SLAB, Borrowed, find_borrowed
 
 _MOST_SHARE: Final = 0.25
-"""Largest fraction of rows that may be blank at the end of a plane in one phase (our choice).
+"""Largest fraction of rows that can be blank at the end of a plane in one phase (our choice).
 
 The limit is far above the change of the body's edge between phases.
 """
@@ -31,7 +31,7 @@ _BAND: Final = 16
 
 
 def blank_tails(array: NDArray[Any]) -> NDArray[np.intp]:
-    """Return, for each plane of (z, y, x), the number of rows at the end with a single value."""
+    """Return, for each plane of an array (z, y, x), the number of constant rows at its end."""
     return np.array([_blank_tail(plane) for plane in array], dtype=np.intp)
 
 
@@ -45,7 +45,7 @@ def _blank_tail(plane: NDArray[Any]) -> int:
 
 
 def require_values(stacks: Sequence[Sequence[Slice]], tails: Sequence[NDArray[np.intp]]) -> None:
-    """Raise `FormatError` for an incomplete plane that is complete in another phase.
+    """Raise `FormatError` if a plane is incomplete but is complete in another phase.
 
     Parameters
     ----------
@@ -83,15 +83,16 @@ def require_values(stacks: Sequence[Sequence[Slice]], tails: Sequence[NDArray[np
 _Array = NDArray[np.float32]
 _BODY: Final = 0.1
 _TIED: Final = 0.12
-"""Excess of equal neighbours across planes over those along rows, above which planes share values.
+"""Excess of equal neighbours across planes above which neighbouring planes share values.
 
-Measured values are below 0.03 in original volumes and phantoms, and 0.20 or more in computed
-projections. In theory the value is (w - 1) / (w + 1) for noise over w planes.
+The excess is relative to neighbours along rows. Measured values are below 0.03 in original volumes
+and phantoms, and 0.20 or more in computed projections. In theory the value is (w - 1) / (w + 1) for
+noise over w planes.
 """
 _LEAST_STEPS: Final = 2.0
-"""Difference, in steps of the stored values, below which neighbours are equal due to rounding."""
+"""Difference, in steps of the stored values, below which neighbours are equal by rounding."""
 _FINEST: Final = 5
-"""Percentile of the differences that represents one step of the stored values.
+"""Percentile of the differences that is taken as one step of the stored values.
 
 If the steps are finer than the noise, this percentile is a sufficiently small fraction of the
 noise.
@@ -101,7 +102,7 @@ _EACH: Final = 3
 
 
 def find_sliding(slabs: _Array) -> tuple[int, ...]:
-    """Return the volumes whose neighbouring planes share values.
+    """Return the volumes in which neighbouring planes share values.
 
     Parameters
     ----------
@@ -148,10 +149,10 @@ Between the two limits, the result is unclear.
 """
 _SOLID_RISE: Final = 0.3
 _SOLID: Final = 3
-"""Smallest width and height, in blocks, of a rise of 30 % that is not a moved edge.
+"""Smallest width and height in blocks of a 30 % rise that a moved edge cannot cause.
 
-The size is 12 voxels. A pre-contrast phase that is shifted by up to 3 voxels in its plane has no
-such rise, but a lesion of 10 mm has.
+The size is 12 voxels. A pre-contrast phase that is shifted by up to 3 voxels in its plane causes no
+such rise, but a lesion of 10 mm does.
 """
 _FINE: Final = 24
 """Number of block rows or columns below which a single rising block is sufficient."""
@@ -160,12 +161,12 @@ _FLOOR: Final = 0.05
 _RISE: Final = 0.15
 _GAIN: Final = 0.05
 _GAIN_CHANGED: Final = 0.12
-"""Smallest relative change of the air signal that counts as gain.
+"""Smallest relative change of the air signal that counts as a change of receiver gain.
 
 Ghosts change the signal by 0 to 16 % in real exams.
 """
 _LEAST_CHANGED: Final = 25
-"""Percentile of the body from which the gain is measured.
+"""Percentile of the body's signal changes from which the gain is measured.
 
 A quarter of the body, namely fat and muscle, takes up little contrast.
 """
@@ -176,7 +177,7 @@ _FEWEST_BLOCKS: Final = 20
 _LEAST_WEIGHT: Final = 0.05
 _MOST_WEIGHT: Final = 10.0
 _NEARLY: Final = 0.999
-"""Correlation above which two volumes may be copies; noise keeps two scans below it."""
+"""Correlation above which two volumes may be copies; noise keeps that of two scans below it."""
 
 
 class Contrast(Enum):
@@ -198,7 +199,7 @@ class _Look:
 
 
 class Looks:
-    """Some planes of each volume of a study, which are read once."""
+    """Some planes of each volume of a study, which are read only once."""
 
     def __init__(self) -> None:
         self._known: dict[int, _Look] = {}
@@ -211,7 +212,7 @@ class Looks:
         require_values([look.pieces for look in looks], [look.tails for look in looks])
 
     def enhancement(self, before: Sequence[Slice], after: Sequence[Slice]) -> float:
-        """Return the fraction of the body that rises minus the fraction that falls, -1 to 1."""
+        """Return the fraction of the body that brightens minus the fraction that darkens."""
         return enhancement(self._find_look(before).blocks, self._find_look(after).blocks)
 
     def contrast(self, before: Sequence[Slice], after: Sequence[Slice]) -> Contrast:
@@ -219,7 +220,7 @@ class Looks:
         return contrast_between(self._find_look(before).blocks, self._find_look(after).blocks)
 
     def shows_contrast(self, volumes: Sequence[Sequence[Slice]]) -> bool:
-        """Return whether contrast arrived or left between the first volume and another one."""
+        """Return whether contrast arrived or disappeared between the first and another volume."""
         first = volumes[0]
         return any(abs(self.enhancement(first, other)) >= CONTRAST for other in volumes[1:])
 
@@ -230,7 +231,7 @@ class Looks:
     def is_difference(
         self, volume: Sequence[Slice], of: Sequence[Slice], less: Sequence[Slice]
     ) -> bool:
-        """Return whether a volume is `of` minus `less`, up to a factor and an offset."""
+        """Return whether a volume equals `of` minus `less`, up to a factor and an offset."""
         return is_difference(*(self._find_look(stack).voxels for stack in (volume, of, less)))
 
     def likeness(self, a: Sequence[Slice], b: Sequence[Slice]) -> float:
@@ -267,7 +268,7 @@ class Looks:
         return self._borrowed[_make_key(stacks)]
 
     def sliding(self, stacks: Sequence[Sequence[Slice]]) -> tuple[int, ...]:
-        """Return the indices, in time order, of volumes whose neighbouring planes share values."""
+        """Return the indices, in time order, of volumes with equal values in adjacent planes."""
         self._look_into(stacks)
         return self._sliding[_make_key(stacks)]
 
@@ -291,7 +292,7 @@ class Looks:
 
 
 def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
-    """Return the fraction of the body that rises by 15 % minus the fraction that falls by 15 %.
+    """Return the fraction of the body that brightens minus the fraction that darkens (by 15 %).
 
     A gain that changes all voxels equally is removed first. The result is near 0 if the body only
     moved.
@@ -316,7 +317,7 @@ def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> floa
 def gain_between(
     before: NDArray[np.float32], after: NDArray[np.float32], least: float = _GAIN_CHANGED
 ) -> float:
-    """Return the receiver gain of a volume relative to another volume; 1.0 if unchanged.
+    """Return the receiver gain of one volume relative to another; 1.0 if unchanged.
 
     Contrast leaves the noise of air unchanged, while the receiver gain changes air and body
     equally.
@@ -341,7 +342,7 @@ def gain_between(
 
 
 def contrast_between(before: NDArray[np.float32], after: NDArray[np.float32]) -> Contrast:
-    """Return whether contrast arrived, based on `enhancement` and on rising patches.
+    """Return whether contrast arrived, based on `enhancement` and on patches that brighten.
 
     The result is CAME if `enhancement` is at least 0.05 and some patch rises by 30 %. It is NONE if
     `enhancement` is between -0.04 and 0.04 and no patch rises. Otherwise it is UNCLEAR. Motion
@@ -453,6 +454,6 @@ def _find_inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:
 
 
 def read_quantity(piece: Slice) -> NDArray[np.float32]:
-    """Return the values of a plane in the unit of its scaling."""
+    """Return the values of a plane after applying its scaling."""
     plane = read_plane(piece).astype(np.float32)
     return plane * np.float32(piece.scaling.slope) + np.float32(piece.scaling.intercept)

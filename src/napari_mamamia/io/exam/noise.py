@@ -1,4 +1,4 @@
-"""Detect whether each volume of a study was measured, based on its independent noise.
+"""Detect by its noise whether each volume of a study was measured or computed.
 
 Two scans have independent noise. An image computed from scans (a subtraction, maximum, mean or map,
 or a smoothed, shifted or registered copy) repeats their noise. Therefore the grain of each volume
@@ -38,21 +38,21 @@ _LARGE: Final = 96
 _BLOCKS: Final = 8
 _FEWEST_BLOCKS: Final = 2
 _QUIET: Final = 3
-"""Divisor of the number of blocks: only the quietest third, with the least anatomy, is used."""
+"""Divisor of the number of blocks: only the quietest third, with little anatomy, is used."""
 _LOUDER: Final = 2.0
 _EDGES: Final = 8.0
-"""Largest power ratio between air and body; above this ratio, the noisier contains edges."""
+"""Largest ratio of noise power between air and body; above it, the noisier one has edges."""
 _AIR: Final = 0.1
 _AT_ONCE: Final = 1 << 17
 _LEAST_STEPS: Final = 0.6
-"""Grain, in steps of the stored values, below which the grain is rounding error."""
+"""Grain, in steps of the stored values, below which it is only rounding error."""
 _EMPTY: Final = 0.7
-"""Fraction of voxels at a block's lowest value above which the block is masked."""
+"""Fraction of voxels at a block's lowest value above which the block counts as masked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """The values and the grain of all volumes in one block, with an in-plane `margin` in voxels."""
+    """Values and grain of all volumes in one block, with an in-plane `margin` in voxels."""
 
     values: _Array
     around: _Array
@@ -67,7 +67,7 @@ class Block:
 
 
 def find_groups(slabs: _Array, steps: Sequence[float]) -> list[list[Block]]:
-    """Return the quietest blocks of air and of body; empty if the grain is only rounding error."""
+    """Return the quietest blocks of air and of body; empty if their grain is only rounding."""
     n, depth, rows, columns = slabs.shape
     size = 16 if min(rows, columns) >= _LARGE else 8
     margin = size // 2
@@ -172,9 +172,9 @@ def _cut_block(
 
 
 def grain_of(values: _Array) -> _Array:
-    """Return the values minus the mean of the surrounding 3 x 3 voxels in the plane.
+    """Return each value minus the mean of the surrounding 3 x 3 voxels in the plane.
 
-    Large arrays are split, so that intermediate results stay in the CPU cache.
+    Large arrays are split, so that intermediate results fit into the CPU cache.
     """
     if values.ndim > 2 and values.size > _AT_ONCE:
         whole: _Array = np.empty_like(values)
@@ -198,7 +198,7 @@ def _with_edge(values: _Array) -> _Array:
 
 
 def unexplained(block: Block, k: int, kept: Sequence[int]) -> float:
-    """Return the fraction of one block's grain that other volumes do not explain."""
+    """Return the fraction of a block's grain that other volumes do not explain."""
     grain = block.own[k]
     whole = float(grain @ grain)
     if whole <= 0:
@@ -219,7 +219,7 @@ def unexplained(block: Block, k: int, kept: Sequence[int]) -> float:
 
 
 def _collect_features(block: Block, own: _Array, k: int, others: Sequence[int]) -> _Array:
-    """Return the features that may explain a volume's grain: (feature, voxel).
+    """Return the features (feature, voxel) that may explain the grain of a volume.
 
     The features are the most similar volumes, each also shifted by one voxel; the best match with a
     larger shift and its neighbouring voxels, because smoothing and registration mix these; the
@@ -241,7 +241,7 @@ def _collect_features(block: Block, own: _Array, k: int, others: Sequence[int]) 
 
 
 def _collect_extremes(block: Block, nearest: int, others: Sequence[int]) -> _Array:
-    """Return the grain of images that are not linear sums of volumes.
+    """Return the grain of images that are computed from volumes by non-linear functions.
 
     The images are the maximum, minimum and median of volumes, sliding projections, and absolute
     differences.
@@ -323,29 +323,29 @@ A registered copy may be shifted by some planes.
 _Groups = Sequence[Sequence[Block]]
 _BODY: Final = 0.1
 _OWN: Final = 0.55
-"""Fraction of independent noise below which a volume repeats other volumes.
+"""Fraction of independent noise below which a volume repeats the noise of other volumes.
 
 Computed volumes have less than 0.5, and real scans of breasts more than 0.92.
 """
 _INDEPENDENT: Final = 0.75
-"""Fraction of independent noise above which a volume is a scan, with which others are compared."""
+"""Fraction of independent noise above which a volume counts as a scan."""
 _FAINT: Final = 0.5
-"""Fraction of the other volumes' noise below which a volume is smoothed or averaged.
+"""Noise relative to other volumes below which a volume counts as smoothed or averaged.
 
 The fraction is 0.08 to 0.46 in such volumes, and above 0.9 in real scans of breasts. A lower
 receiver gain reduces noise and signal equally.
 """
 _GAIN: Final = (0.5, 2.0)
 _ODD: Final = 1.33
-"""Ratio to the usual noise above which a volume is the computed one among related volumes.
+"""Ratio to the usual noise above which a volume counts as computed from the others.
 
 Such a volume was averaged or sharpened, or is a map.
 """
 _OPPOSITE: Final = -0.3
-"""Value of `_measure_likeness` below which one volume was subtracted from another.
+"""Value of `_measure_likeness` below which one volume was subtracted from the other.
 
 The theoretical value is -0.5. If values are clipped at zero, it is -0.41, with a standard deviation
-of 0.07 in a block of 192 voxels. View sharing makes the value positive.
+of 0.07 in a block of 192 voxels. View sharing results in a positive value.
 """
 
 
@@ -353,10 +353,10 @@ of 0.07 in a block of 192 voxels. View sharing makes the value positive.
 class Borrowed:
     """Volumes without independent noise, in ascending order.
 
-    `is_certain` is whether the other volumes have independent noise, with which these volumes can
-    be compared. Otherwise there is too little noise, or all volumes share too much of it. `instead`
-    lists alternatives to the volume in `volumes`: if any one of these is removed, the remaining
-    volumes have independent noise.
+    `is_certain` states whether the other volumes have independent noise for comparison. If not,
+    there is too little noise, or all volumes share too much of it. `instead` lists alternatives to
+    the volume in `volumes`: if any one of these is removed, the remaining volumes have independent
+    noise.
     """
 
     volumes: tuple[int, ...] = ()
@@ -407,7 +407,7 @@ def find_borrowed(slabs: _Array, steps: Sequence[float]) -> Borrowed:
 
 @dataclass(slots=True)
 class _Shares:
-    """Fractions of independent noise of volumes relative to others, each computed once."""
+    """Fractions of volumes' noise that are independent of other volumes, computed on demand."""
 
     groups: _Groups
     gains: NDArray[np.float64]
@@ -446,7 +446,7 @@ def _measure_loudness(
 
 
 def _measure_gains(slabs: _Array) -> NDArray[np.float64]:
-    """Return the body brightness of each volume relative to the usual brightness, from 0.5 to 2.
+    """Return the body brightness of each volume relative to the usual one, from 0.5 to 2.
 
     Contrast changes less than half of the body.
     """
@@ -477,10 +477,10 @@ def _is_key(shares: _Shares, doubtful: Sequence[int], rest: Sequence[int]) -> bo
 
 
 def _by_guilt(shares: _Shares, keys: Sequence[int], kept: Sequence[int]) -> list[int]:
-    """Return the volume of `keys` that was computed, followed by its alternatives.
+    """Return the volume in `keys` that was computed from the others, and its alternatives.
 
-    Contrast in most of a body looks like gain, so noise counts as unusual only if it is unusual
-    both with and without gain correction.
+    Contrast in most of a body looks like a gain change, so noise counts as unusual only if it is
+    unusual both with and without gain correction.
     """
     every = [block for blocks in shares.groups for block in blocks]
     both = [
@@ -505,9 +505,10 @@ def _find_turned(groups: _Groups, n_volumes: int) -> list[int]:
 
 
 def _measure_likeness(blocks: Sequence[Block], a: int, b: int) -> float:
-    """Return the excess of voxels where two volumes deviate in the same direction, from -1 to 1.
+    """Return the excess of voxels in which two volumes deviate in the same direction, -1 to 1.
 
-    An edge counts by its number of voxels, not by its height, because contrast also reverses edges.
+    An edge is weighted by its number of voxels and not by its height, because contrast can also
+    reverse edges.
     """
     pairs = np.array([block.levels[[a, b]] for block in blocks])
     # A block without noise is blank rather than quiet, and is left out below.

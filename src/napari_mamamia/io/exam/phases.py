@@ -1,4 +1,4 @@
-"""Open a folder of DICOM files as ordered phases with times, and read its voxels and timing.
+"""Open a folder of DICOM files as ordered phases with times, and read voxels and timing.
 
 All phases may be in one series, or each phase in a separate series, and the files may be classic or
 enhanced multi-frame. `napari_mamamia.io.dicom.clocks` chooses the clock that orders the phases. An
@@ -45,13 +45,13 @@ _MILLISECONDS_FROM: Final = 1000.0
 _WHOLE_FROM: Final = 150.0
 _GE_DURATION: Final = PrivateElement(0x0019, "gems_acqu_01", 0x5A, "FL")
 _MOST_S: Final = 7200.0
-"""Longest time in s from the pre-contrast scan to the injection in an exam."""
+"""Longest time in s between the pre-contrast scan and the injection of an exam."""
 
 
 _LEAST_S: Final = 0.1
-"""Difference in s below which a reference time is the start time, as on some scanners."""
+"""Difference in s below which a reference time equals the start time, as on some scanners."""
 _LEAST_SHARE: Final = 1.05
-"""Largest ratio of a frame's duration to the smallest gap if the duration is that of one phase."""
+"""Largest ratio of a frame's duration to the smallest gap for a duration of a single phase."""
 _UNKNOWN: Final = "unknown, because no element gives it"
 
 
@@ -160,7 +160,7 @@ def read_dicom_into(
     Raises
     ------
     FormatError
-        If a plane cannot be read or has another size.
+        If a plane cannot be read or has a different size.
     MissingExtraError
         If pydicom is not installed.
     """
@@ -210,7 +210,7 @@ def _list_sources(exam: Exam) -> tuple[PhaseSource, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Centre and end of each phase in seconds since the start of phase 0, or None if unknown.
+    """Centre and end of each phase in seconds since the start of phase 0; None if unknown.
 
     `centres_are` and `ends_are` name the element, or state that no element gives the times.
     """
@@ -222,7 +222,7 @@ class Moments:
 
 
 def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
-    """Return the centre and end of each phase as far as the frames give them.
+    """Return the centre and end of each phase, as far as the frames state them.
 
     FrameReferenceDateTime is the centre if it differs from the start and precedes the next phase.
     Otherwise the nominal centre is the start plus half of FrameAcquisitionDuration, if this is the
@@ -272,7 +272,7 @@ def _count_from_start(starts: Sequence[float], later: Sequence[float]) -> tuple[
 
 @reads("a readable DICOM file", "export the series again")
 def read_scan_timing(post: Path, pre: Path) -> ScanTiming:
-    """Return the temporal resolution, number of images and injection time from two headers.
+    """Return temporal resolution, number of images and injection time from two headers.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Find the last pre-contrast phase, gaps, and second injections in ordered phases.
+"""Find the last pre-contrast phase, time gaps, and second injections in ordered phases.
 
 By their headers, an aborted and a repeated dynamic series, or a repeated pre-contrast scan, are one
 acquisition. Only the pixels show when contrast arrived.
@@ -23,15 +23,15 @@ from napari_mamamia.io.exam.acquisitions import Acquisition, Volume, is_same_pla
 from napari_mamamia.io.exam.looks import CONTRAST, Contrast, Looks, enhancement, gain_between
 
 ULTRAFAST_GAP_S: Final = 20.0
-"""Gap in s below which phases are an ultrafast series with several pre-contrast phases."""
+"""Gap in s below which phases form an ultrafast series with several pre-contrast phases."""
 _LONG: Final = 3.0
-"""Number of usual gaps that separate one run of a dynamic series from the next run."""
+"""Multiple of the usual gap that separates two runs of a dynamic series."""
 _MISSING: Final = 1.7
 """Multiple of the usual gap above which a phase may be missing."""
 
 
 _LEAST_GAIN: Final = 0.2
-"""Smallest equal brightening of air and body that counts as gain (our choice).
+"""Smallest equal brightening of air and body that counts as a gain change (our choice).
 
 Ghosts brighten air by up to 16 %, and a quarter of the body by 0 % in ISPY1_1002.
 """
@@ -168,8 +168,8 @@ def lost_pre_warnings(
 ) -> tuple[str, ...]:
     """Return a warning if the user left out a scan from before the contrast in phase 0.
 
-    `gone` are all parts that the selectors left out. Parts acquired after phase 0, or at another
-    position than `like`, are ignored.
+    `gone` are all parts that the selectors left out. Parts acquired after phase 0, or at a position
+    other than that of `like`, are ignored.
     """
     volumes = [volume for part in gone if is_same_place(part, like) for volume in _volumes_of(part)]
     before = [volume for volume in volumes if _lacks_contrast(volume.stack, stacks[0], looks)]
@@ -308,7 +308,7 @@ def _describe_gains(gains: Sequence[float]) -> str:
 
 
 def _begin_of_whole(stacks: Sequence[Sequence[Slice]], until: int, looks: Looks) -> int:
-    """Return the phase after which contrast arrives and stays, up to `until`; 0 if there is none.
+    """Return the phase after which contrast arrives and stays, up to `until`; 0 if none.
 
     The phases before it do not belong to the run: a scan without fat saturation, or post-contrast
     images.

@@ -1,4 +1,4 @@
-"""Selectors such as `series=5,role=water`, which choose parts of a study."""
+"""Selectors, such as `series=5,role=water`, which choose parts of a study."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -26,26 +26,26 @@ _SIDES: Final = ("left", "right")
 _ORIENTATION: Final = re.compile(r"(?:axial|coronal|sagittal)(?:-\d+)?")
 _NUMBERS: Final = frozenset({_Key.SERIES, _Key.ECHO, _Key.TRIGGER, _Key.PHASE})
 _NO_NUMBER: Final = "none"
-"""Value of the selector for a series without a number."""
+"""Selector value for a series without a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """One condition, such as series 5; `value` is written as in `text`."""
+    """A condition, such as series 5; `value` is written as in `text`."""
 
     key: str
     value: str
 
     @property
     def text(self) -> str:
-        """The selector as typed by a user."""
+        """The selector as a user would type it."""
         return f"{self.key}={self.value}"
 
 
 Group: TypeAlias = tuple[Selector, ...]
-"""Selectors that are combined, as in ``series=5,6,role=water``.
+"""Combined selectors, as in ``series=5,6,role=water``.
 
-Selectors of one key are alternatives. Selectors of different keys must all match.
+Selectors with the same key are alternatives. Selectors with different keys must all match.
 """
 
 
@@ -54,7 +54,7 @@ class Selection:
     """The groups of parts that a user chose or left out; if empty, the import decides.
 
     A part is used if one of the groups matches it. A group with phases matches parts of a single
-    phase. `side` leaves out the parts of the other breast, but chooses no part.
+    phase. `side` leaves out the parts of the other breast, but does not choose any part.
     """
 
     use: tuple[Group, ...] = ()
@@ -62,7 +62,7 @@ class Selection:
     side: str = ""
 
     def names_role_of(self, part: Part) -> bool:
-        """Return whether the user chose a part by its role, regardless of its header."""
+        """Return whether the user chose a part by its role, even if its header states otherwise."""
         return any(
             _is_match(part, group)
             for group in self.use
@@ -79,7 +79,7 @@ class Selection:
         return any(Selector(_Key.ROLE, role.value) in group for group in self.use)
 
     def leaves_out_role(self, role: Role) -> bool:
-        """Return whether the user left out a role, in any series."""
+        """Return whether the user left out a role, in all series."""
         return (Selector(_Key.ROLE, role.value),) in self.leave_out
 
     def uses(self, part: Part) -> bool:
@@ -91,7 +91,7 @@ class Selection:
         return not any(_is_match(part, group) for group in self.leave_out)
 
     def uses_series(self, number: int | None) -> bool:
-        """Return whether a series may be used if only its number is known."""
+        """Return whether a series can be used if only its number is known."""
         used_numbers = [_list_values(group, _Key.SERIES) for group in self.use]
         unwanted = [
             _list_values(group, _Key.SERIES)
@@ -105,7 +105,7 @@ class Selection:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """All groups, both chosen and left out."""
+        """All groups, chosen or left out."""
         return (*self.use, *self.leave_out)
 
     def names_series(self, number: int | None) -> bool:
@@ -116,7 +116,7 @@ class Selection:
 def idle_groups(
     groups: Iterable[Group], parts: Sequence[Part], numbers: Iterable[int | None]
 ) -> list[Group]:
-    """Return the groups, and the single values of groups, that match nothing in a study.
+    """Return the groups, and single values in groups, that match nothing in a study.
 
     `numbers` are the numbers of series about which nothing else is known. Roles that depend on
     pixels or files always match.
@@ -138,13 +138,13 @@ def _has_match(group: Group, parts: Sequence[Part], series: Sequence[set[Selecto
 
 
 def named_series(numbers: Iterable[int]) -> tuple[Group, ...]:
-    """Return a single group of series numbers, or an empty tuple if there are no numbers."""
+    """Return one group with the given series numbers, or an empty tuple if there are none."""
     group = tuple(Selector(_Key.SERIES, str(number)) for number in numbers)
     return (group,) if group else ()
 
 
 def selectors_of(part: Part) -> Group:
-    """Return the group that matches only one part; empty if there is none.
+    """Return the group of selectors that matches only one part; empty if there is none.
 
     The group contains phases if other parts of the same series, role, echo, ... hold other phases.
     """
@@ -160,7 +160,7 @@ def selectors_of(part: Part) -> Group:
 
 
 def read_selectors(texts: Sequence[str]) -> tuple[Group, ...]:
-    """Return a group for each string such as ``series=5,6,role=water``.
+    """Return a group for each string, such as ``series=5,6,role=water``.
 
     A value without a key belongs to the key before it.
 

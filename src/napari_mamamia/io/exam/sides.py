@@ -1,4 +1,4 @@
-"""Join two breasts that were acquired as two sagittal stacks into one exam on one grid.
+"""Join two breasts, acquired as two sagittal stacks, in one exam on one grid.
 
 Nothing is resampled: the slices of both breasts lie on one grid, and the slices between them are
 padded. If the geometry, sequence or times of the two stacks differ, an error is raised.
@@ -27,14 +27,14 @@ from napari_mamamia.io.exam.values import name_scaling
 SIDES: Final = ("left", "right")
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
-"""Largest distance in mm of one side from the other side's grid.
+"""Largest distance in mm of one side from the grid of the other side.
 
 A limit relative to the slice gap also applies. This is the table movement that is accepted between
 two phases (`stack`).
 """
 _SAME: Final = 1e-3
 _ALONE_S: Final = 300.0
-"""Largest time in s between two sides that have one phase each (our choice)."""
+"""Largest time in s between two sides that have a single phase each (our choice)."""
 _AS_TWO: Final = "import them as two cases"
 _TWO: Final = Remedy("sides", (Sides.TWO,))
 
@@ -46,7 +46,7 @@ def is_split(
     selection: Selection,
     allow_thin: bool = False,
 ) -> bool:
-    """Return whether a study's exam consists of two stacks, one for each breast.
+    """Return whether an exam consists of two stacks, one for each breast.
 
     The result is also true if one of the stacks is invalid, so that the user sees the reason.
     """
@@ -78,9 +78,9 @@ def find_joined(
     Raises
     ------
     FormatError
-        As `find_exam`.
+        As in `find_exam`.
     CaseError
-        As `find_exam`, and if the two sides differ in orientation, spacing, size, sequence, or
+        As in `find_exam`, and if the two sides differ in orientation, spacing, size, sequence, or
         number or times of phases, or do not lie on one grid.
     """
     sides = SIDES if _has_both(images, selection) else ("",)

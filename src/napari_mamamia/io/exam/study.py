@@ -12,7 +12,7 @@ from napari_mamamia.io.files.foreign import explained
 
 
 def imported_study(root: Path, study_uid: str) -> Path | None:
-    """Return the folder at or below `root` that contains the study of a remapped UID, or None.
+    """Return the folder below `root` that contains the study with a remapped UID, or None.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def imported_study(root: Path, study_uid: str) -> Path | None:
 
 @lru_cache(maxsize=4)
 def _studies_below(root: Path) -> Mapping[str, Path]:
-    """Return the study folders by remapped UID.
+    """Return the study folders, by remapped UID.
 
     One file of each subfolder is opened, once per process. If all files belong to one study, for
     example with one folder for each series, the study folder is `root`. A study is left out if it

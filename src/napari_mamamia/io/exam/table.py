@@ -1,4 +1,4 @@
-"""The table of a DICOM study: role, evidence and use of each part of each series."""
+"""The table of a DICOM study, with the role, evidence and use of each part of a series."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ _NOT_CHOSEN: Final = "not chosen"
 
 @dataclass(frozen=True, slots=True)
 class SeriesRow:
-    """One row of the table of a study: a series, or the images of one kind in a series.
+    """A row in the table of a study: a series, or the images of one kind in a series.
 
     `role` is the part's role (a value of `Role`), `evidence` is the reason for the role, and `use`
     is the part's use in the import. `fate` is the reason in a sentence, and `short_fate` is the
@@ -66,7 +66,7 @@ def table_of(
     chosen: Acquisition,
     stacks: Sequence[Sequence[Slice]],
 ) -> tuple[SeriesRow, ...]:
-    """Return the table of an exam; `stacks` are the planes of its phases in chronological order."""
+    """Return the table of an exam; `stacks` are the planes of its phases, in time order."""
     gone = {id(image) for entry in chosen.left_out for image in entry.part.slices}
     used = {id(image) for part in chosen.parts for image in part.slices}
     others = [
@@ -82,7 +82,7 @@ def table_of(
 
 
 def undecided_table(images: Sequence[Image], candidates: Candidates) -> tuple[SeriesRow, ...]:
-    """Return the table of a study that raised an error, in which no part is used."""
+    """Return the table of a study that raised an error; no part is used."""
     rows = [
         replace(_row_of(part), fate=_UNDECIDED, short_fate=_UNDECIDED, kind=_UNDECIDED,
                 use=Use.ASKED)
@@ -110,7 +110,7 @@ def unreadable_rows(reasons: Sequence[str]) -> tuple[SeriesRow, ...]:
 
 
 def others_named(images: Sequence[Image], candidates: Candidates) -> str:
-    """Return the kinds of images that are not phases, with their counts, as a string."""
+    """Return the kinds of images that are not phases, with their numbers, as text."""
     counts: dict[str, int] = {}
     for image in images:
         if isinstance(image, OtherImage):
@@ -219,7 +219,7 @@ def _name_of(part: Part) -> str:
 
 
 def spans(numbers: Sequence[int]) -> str:
-    """Return ascending numbers as a string, with runs of three or more as ranges.
+    """Return ascending numbers as text, with runs of three or more numbers as ranges.
 
     Examples
     --------

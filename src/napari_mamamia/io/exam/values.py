@@ -1,4 +1,4 @@
-"""Check the stored values of an exam for different scalings and mixed signed and unsigned types."""
+"""Check the stored values of an exam for different scalings, and for mixed integer types."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ _NAMELESS: Final = (
     "Philips' Scale Slope (2005,100E), whose block of private elements does not name its creator"
 )
 _SAME_SCALE: Final = 1.001
-"""Ratio below which scaling factors count as equal, because RescaleSlope is rounded."""
+"""Ratio below which two scaling factors count as equal, because RescaleSlope is rounded."""
 
 
 def check_values(stacks: Sequence[Sequence[Slice]], name: str) -> tuple[CaseError, ...]:
-    """Return errors for different scalings, or for bright voxels that may have turned dark."""
+    """Return errors for different scalings, or for bright voxels that may have become dark."""
     doubts = (
         _find_two_scales(stacks, name),
         _find_unnamed_slopes(stacks, name),
@@ -30,7 +30,7 @@ def check_values(stacks: Sequence[Sequence[Slice]], name: str) -> tuple[CaseErro
 
 
 def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
-    """Return warnings about elements that were ignored or that differ within an exam."""
+    """Return warnings about elements that were ignored, or that differ within an exam."""
     faults = Counter(p.scaling.fault for p in slices if p.scaling.fault)
     notes = [
         (
@@ -95,7 +95,7 @@ def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError 
 
 
 def _find_unnamed_slopes(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return an error if a Philips Scale Slope without its creator would change the values.
+    """Return an error if a Philips Scale Slope without a creator name would change the values.
 
     The signal is stored / SS. With RescaleSlope, the signal differs by the factor RescaleSlope x
     SS.
@@ -135,7 +135,7 @@ def _find_unused_mappings(stacks: Sequence[Sequence[Slice]], name: str) -> CaseE
 
 
 def name_scaling(scaling: Scaling) -> str:
-    """Return the element that scales the values, or the reason why no element scales them."""
+    """Return the element that scales the values, or the reason why none does."""
     return scaling.fault or scaling.source or "no RescaleSlope"
 
 

@@ -1,4 +1,4 @@
-"""Append-only files of whole lines from one writer, optionally as a hash chain or with checksums.
+"""Append-only files of whole lines with one writer, optionally with checksums or a hash chain.
 
 The file may be in a folder that other users can write to, such as an output folder or a network
 share. Therefore a link is never followed, a file with a second hard link is copied first, and no
@@ -62,18 +62,19 @@ _END: Final = b"}\n"
 _DIGITS: Final = 16
 _ENTRY_AT: Final = len(_HEAD) + _DIGITS + len(_MIDDLE)
 NO_ORIGIN: Final = "0" * 64
-"""Previous hash of the first line in a file without an origin."""
+"""Previous hash stored in the first line of a file without an origin."""
 
 
 _own_locks_turn: Final = threading.Lock()
 
 
 class AppendFile:
-    """The file at `path`, opened by one writer that only appends lines.
+    """A file opened by one writer, which only appends lines.
 
-    A line is passed to the system in one write, so it survives a kill -9 of this process. It is
-    forced to the disk after at most `SYNC_EVERY_S`, if `sync` is called that often, and by `close`.
-    If a crash left the last line incomplete, this line is removed when the file is opened.
+    A line is passed to the system in one write, so it survives even if this process is killed
+    (SIGKILL). It is forced to the disk after at most `SYNC_EVERY_S`, if `sync` is called that
+    often, and by `close`. If a crash left the last line incomplete, this line is removed when the
+    file is opened.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ class AppendFile:
         self._is_dirty = False
 
     def append(self, line: bytes) -> None:
-        """Append one line including its line end, completely or not at all.
+        """Append one line, including its line end, completely or not at all.
 
         Raises
         ------
@@ -147,11 +148,11 @@ class AppendFile:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file still has its name, and was not removed or replaced."""
+        """Whether the file still exists under its name, and was not removed or replaced."""
         return _is_at(self.path, self._handle)
 
     def last_line(self) -> bytes:
-        """Return the last line with its line end, or b"" for an empty file."""
+        """Return the last line with its line end, or b"" if the file is empty."""
         index, tail = self._size, b""
         while index > 0 and tail.count(b"\n", 0, -1) == 0:
             start = max(0, index - _BLOCK)
@@ -160,12 +161,12 @@ class AppendFile:
         return tail[tail.rfind(b"\n", 0, -1) + 1 :]
 
     def count_lines(self) -> int:
-        """Read the whole file, and return the number of lines."""
+        """Read the whole file and return its number of lines."""
         starts = range(0, self._size, _BLOCK)
         return sum(_read_at(self._handle, _BLOCK, start).count(b"\n") for start in starts)
 
     def put_back(self) -> Self:
-        """Write a copy under the removed file's name, close this file and return the copy.
+        """Write a copy under the name of the removed file, close this file, and return the copy.
 
         Raises
         ------
@@ -227,7 +228,7 @@ class AppendFile:
 
 
 def is_open_here(path: Path) -> bool:
-    """Return whether this process has the file at `path` open as its writer."""
+    """Return whether this process is the writer that has the file at `path` open."""
     try:
         status = path.lstat()
     except OSError:
@@ -236,7 +237,7 @@ def is_open_here(path: Path) -> bool:
 
 
 def opened_to_add(path: Path) -> IO[bytes]:
-    """Open the plain file at `path` for appending bytes, and create it if missing.
+    """Open the plain file at `path` for appending bytes; create it if it is missing.
 
     Raises
     ------
@@ -381,7 +382,7 @@ def _make_save_error(path: Path, error: OSError) -> SaveError:
 
 
 class CheckedLines(AppendFile):
-    """An append-only file whose lines have checksums (see `AppendFile`).
+    """An append-only file in which each line has a checksum (see `AppendFile`).
 
     Each line is ``{"check":"...","entry":...}``: valid JSON with the BLAKE2b-64 hash of the entry's
     text.
@@ -403,7 +404,7 @@ class CheckedLines(AppendFile):
         Raises
         ------
         TypeError, ValueError
-            If `entry` cannot be JSON, for example because it contains nan or infinity.
+            If `entry` cannot be JSON, for example because it contains NaN or infinity.
         SaveError
             If the system cannot write, for example on a full disk. Earlier lines remain.
         """
@@ -412,7 +413,7 @@ class CheckedLines(AppendFile):
 
 
 def read_checked_lines(path: Path) -> Iterator[Any]:
-    """Yield the entry of each valid line in order; skip incomplete and damaged lines.
+    """Yield the entry of each valid line in order; incomplete and damaged lines are skipped.
 
     Raises
     ------
@@ -425,7 +426,7 @@ def read_checked_lines(path: Path) -> Iterator[Any]:
 
 
 def scan_checked_lines(path: Path, start: int = 0) -> Iterator[tuple[int, Any]]:
-    """Yield the start and the entry of each line from byte `start` on, with None for damaged lines.
+    """Yield the start and entry of each line from byte `start` on; None for damaged lines.
 
     Raises
     ------
@@ -447,7 +448,7 @@ def scan_checked_lines(path: Path, start: int = 0) -> Iterator[tuple[int, Any]]:
 
 
 def parsed_entry(text: bytes) -> Any:
-    """Return the JSON value of an entry, or None if Python cannot represent it."""
+    """Return the JSON value in an entry, or None if Python cannot represent it."""
     try:
         return parsed_json(text.decode("utf-8"))
     except ValueError:
@@ -460,7 +461,7 @@ def _encode_entry(entry: object) -> bytes:
 
 
 def checked_text(line: bytes) -> bytes | None:
-    """Return the entry's text if the line is complete and its checksum matches."""
+    """Return the text of the entry if the line is complete and its checksum matches."""
     text = line[_ENTRY_AT : -len(_END)]
     return text if line == _HEAD + _compute_checksum(text) + _MIDDLE + text + _END else None
 
@@ -481,7 +482,7 @@ NO_CHAIN: Final = "it has no chain hash: an earlier version wrote it"
 
 @dataclass(frozen=True, slots=True)
 class ChainedLine:
-    """One line of a chained file.
+    """One line of a file with a hash chain.
 
     Parameters
     ----------
@@ -517,7 +518,7 @@ class ChainedLine:
 
 
 class ChainedLines(AppendFile):
-    """A chained file, opened by its single writer (see `AppendFile`).
+    """A file with a hash chain, opened by its single writer (see `AppendFile`).
 
     Parameters
     ----------
@@ -550,7 +551,7 @@ class ChainedLines(AppendFile):
             self.count = self.count_lines() if parts is None else parts[2] + 1
 
     def add(self, text: bytes) -> None:
-        """Append one line whose entry is the JSON value `text`, in UTF-8 without a line end.
+        """Append one line with the JSON value `text`, in UTF-8 without a line end, as its entry.
 
         The value is not parsed, so megabytes of base64 take little time (see `canonical`). The
         errors are those of `AppendFile.append`.
@@ -570,7 +571,7 @@ class ChainedLines(AppendFile):
 def scan_chained_lines(
     path: Path, head: str = NO_ORIGIN, *, start: int = 0, seq: int = 0
 ) -> Iterator[ChainedLine]:
-    """Yield all lines in order, including damaged ones.
+    """Yield all lines in order, including damaged lines.
 
     Parameters
     ----------
@@ -631,7 +632,7 @@ def canonical(value: object) -> bytes:
     Raises
     ------
     TypeError, ValueError
-        If the value cannot be JSON, for example because it contains nan or infinity.
+        If the value cannot be JSON, for example because it contains NaN or infinity.
     """
     text = json.dumps(
         value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
@@ -650,7 +651,7 @@ def _split_lines(stream: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 def parse_line(line: bytes, number: int, start: int) -> ChainedLine:
-    """Return the `number`-th line, which begins at byte `start`, without checking its order."""
+    """Return line `number`, which begins at byte `start`, without checking its order."""
     stop = start + len(line)
     if not line.endswith(b"\n"):
         return ChainedLine(number, start, stop, problem=_TORN)

@@ -13,7 +13,7 @@ _BLOCK_BYTES: Final = 1 << 20
 
 
 def hash_text(text: str) -> str:
-    """Return the SHA-256 of a string in UTF-8."""
+    """Return the SHA-256 of a string, encoded as UTF-8."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -33,7 +33,7 @@ def sha256_of(path: Path) -> str:
 
 
 def sha256_of_large(path: Path) -> str:
-    """Return the same as `sha256_of`, but report progress, for large files.
+    """Return the SHA-256 of a large file, as `sha256_of` does, and report progress.
 
     The errors are those of `sha256_of`.
     """

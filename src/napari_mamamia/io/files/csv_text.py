@@ -1,4 +1,4 @@
-"""Text in .csv files, with an apostrophe before text that would run as a formula.
+"""Text cells in .csv files, protected against being run as formulas by an apostrophe.
 
 A case id, a reader's tag or a column name may come from other people, and a spreadsheet program
 runs ``=HYPERLINK(...)`` in a table. An apostrophe turns a formula into plain text, and our reader
@@ -16,7 +16,7 @@ _FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 
 
 def as_csv_text(text: str) -> str:
-    """Return a string in the form that is written to a .csv file.
+    """Return a string in the form in which it is written to a .csv file.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def as_csv_text(text: str) -> str:
 
 
 def from_csv_text(cell: str) -> str:
-    """Return the original string of a cell from `as_csv_text`; other cells are unchanged.
+    """Return the original string for a cell written by `as_csv_text`; others are unchanged.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def from_csv_text(cell: str) -> str:
 
 
 def write_csv(rows: Iterable[Sequence[object]], out: TextIO, line_end: str = "\n") -> None:
-    """Write rows as .csv, with strings converted by `as_csv_text` and None as an empty cell."""
+    """Write rows as .csv; strings are converted by `as_csv_text`, and None is an empty cell."""
     table = csv.writer(out, lineterminator=line_end)
     for row in rows:
         table.writerow([as_csv_text(cell) if isinstance(cell, str) else cell for cell in row])

@@ -1,4 +1,4 @@
-"""Comparison of differently spelled case ids."""
+"""Compare case ids that are spelled differently."""
 
 import re
 import unicodedata
@@ -9,7 +9,7 @@ _LEADING_ZEROS: Final = re.compile(r"(?<!\d)0+(?=\d)")
 
 
 def case_key(case_id: str) -> str:
-    """Return a key that is equal for different spellings of one case id.
+    """Return a key that is equal for different spellings of the same case id.
 
     The MAMA-MIA files of case DUKE_001 are named ``duke_001`` in some releases, and systems differ
     in how they store accents, so letter case and the form of accents are ignored.

@@ -1,4 +1,4 @@
-"""Guard readers by converting library errors about a file to errors that name the file.
+"""Guard readers by converting library errors about a file into errors that name the file.
 
 Files from other sources may be damaged, truncated or malicious. The decorator `reads` ensures that
 each public reader either returns or raises an error from `core.errors`, whatever a library raises.
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 READS: Final = "__reads__"
-"""Attribute of a reader that describes the content it expects."""
+"""Attribute of a guarded reader that describes the content it expects."""
 
 
 _ASKED: Final = 1 << 20
@@ -40,12 +40,12 @@ class _Bounded(io.BufferedReader):
 
 
 def open_bounded(path: Path, buffering: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
-    """Open a file for a library that trusts the lengths in the file, which may be damaged."""
+    """Open a file for a library that trusts lengths in the file, which may be wrong."""
     return _Bounded(io.FileIO(path, opener=_open_at_once), buffering)
 
 
 def open_plain(path: Path) -> io.BufferedReader:
-    """Open a plain file, and raise an error for a pipe, socket or device.
+    """Open a regular file; raise an error for a pipe, socket or device.
 
     Reading a pipe without a writer, or a device, would never end.
 
@@ -67,7 +67,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def said(error: BaseException) -> str:
-    """Return the message of an error as one line, or the error's type if there is no message.
+    """Return the message of an error as one line, or its type if there is no message.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def said(error: BaseException) -> str:
 def explained(
     where: object, expected: str, remedy: str, kind: type[MamamiaError] = FormatError
 ) -> Iterator[None]:
-    """Convert any exception in the block to one error of `kind` that names `where`.
+    """Convert any exception in the block to one error of type `kind` that names `where`.
 
     Errors of this software and `Cancelled` are not converted.
     """

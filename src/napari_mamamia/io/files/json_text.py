@@ -1,4 +1,4 @@
-"""Read JSON of other software with limits on size, depth and digits."""
+"""Read JSON files of other software, with limits on size, depth and digits."""
 
 import json
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def read_json(path: Path, most_bytes: int = MOST_BYTES) -> Any:
     OSError
         If the file cannot be read.
     ValueError
-        As `parsed_json`, and if the file is larger than `most_bytes`.
+        As in `parsed_json`, and if the file is larger than `most_bytes`.
     """
     with open_plain(path) as stream:
         data = stream.read(most_bytes + 1)
@@ -74,7 +74,7 @@ def _is_deep(value: Any) -> bool:
 
 
 class _Integers(dict[str, int]):
-    """Cache of integers by their digits; a cached integer takes a third of the parsing time."""
+    """Cache of parsed integers by their digits, which reduces parsing time to a third."""
 
     def __missing__(self, text: str) -> int:
         if len(text) > _MOST_DIGITS and len(text.lstrip("-")) > _MOST_DIGITS:
@@ -85,7 +85,7 @@ class _Integers(dict[str, int]):
 _INTEGERS: Final = _Integers((str(number), number) for number in range(1000))
 _DECODER: Final = json.JSONDecoder(parse_int=_INTEGERS.__getitem__)
 scan_json: Final[Callable[[str, int], tuple[Any, int]]] = _DECODER.scan_once  # type: ignore[attr-defined]
-"""Function that reads one value at a position and returns it with its end.
+"""Function that parses one JSON value at a position, and returns the value and its end.
 
 The function raises StopIteration or ValueError if there is no value. The caller must check depth
 and surrogates (see `parsed_json`).

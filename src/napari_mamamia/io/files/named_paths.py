@@ -1,4 +1,4 @@
-"""Parse ``NAME=PATH``, where both parts may contain an equals sign."""
+"""Parse ``NAME=PATH``, in which both parts can contain an equals sign."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from napari_mamamia.core.errors import CaseError
 
 
 def read_named_path(text: str) -> tuple[str, Path]:
-    """Return the name and the path of ``NAME=PATH``, or "" and the path of ``PATH``.
+    """Return the name and path in ``NAME=PATH``; for ``PATH`` alone, the name is "".
 
     If the whole string, or the text after one of its equals signs, is an existing path, that path
     is used. A name has no slash, so ``./a=b`` is a path. If no path exists, the first equals sign

@@ -1,4 +1,4 @@
-"""A lock file that allows one writer at a time and is released even if its holder is killed.
+"""A lock file that admits one writer at a time and is released even if the writer is killed.
 
 The lock protects files that several programs rewrite, such as the clinical table of a data set
 during two imports.
@@ -19,9 +19,10 @@ _POLL_S: Final = 0.05
 
 
 class Turn:
-    """The right to change a file until the block ends, when the lock file is removed.
+    """The exclusive right to change a file until the end of the block.
 
-    `is_alone` is False on a file system without locks, where other writers are not blocked.
+    The lock file is then removed. `is_alone` is False on a file system without locks, where other
+    writers are not blocked.
     """
 
     def __init__(self, handle: int, lock: Path, *, is_alone: bool) -> None:
@@ -37,7 +38,6 @@ class Turn:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Remove the lock file while it is locked, so that no program waits for a removed file."""
         if not CAN_REPLACE_OPEN_FILES:
             os.close(self._handle)
         with suppress(OSError):
@@ -47,11 +47,11 @@ class Turn:
 
 
 def wait_for_turn(path: Path) -> Turn:
-    """Wait until no other program may change `path`, and return the right to change it.
+    """Wait until no other program can change `path`, and return the right to change it.
 
-    The result must be used in a ``with`` block immediately. The lock is ``.NAME.lock`` beside the
-    file. It is a system lock (flock, or a locked byte on Windows), so a killed program does not
-    block other programs. The lock also separates threads of one program.
+    The result must be used in a ``with`` block immediately. The lock is the file ``.NAME.lock``
+    next to the file. It is a system lock (flock, or a locked byte on Windows), so a killed program
+    does not block other programs. The lock also separates threads of one program.
 
     Raises
     ------

@@ -1,10 +1,10 @@
 """Temporary files and folders whose names identify the process that owns them.
 
-This is the only module that makes temporary paths. A killed program leaves its paths behind, so
-later processes remove them: when a process makes its first temporary path in a folder, and in
-`sweep`, `sweep_below` and `sweep_temporary` when a command starts. Names are
-``.mamamia-OWNER-CODE.part``. A folder that was moved away for a new folder,
-``.mamamia-OWNER-CODE.was-NAME``, gets its name back if that name is free.
+No other module creates temporary paths. A killed program leaves its paths behind, so later
+processes remove them: when a process creates its first temporary path in a folder, and in `sweep`,
+`sweep_below` and `sweep_temporary` when a command starts. Names are ``.mamamia-OWNER-CODE.part``. A
+folder that was moved away for a new folder, ``.mamamia-OWNER-CODE.was-NAME``, gets its name back if
+that name is free.
 """
 
 import functools
@@ -29,12 +29,12 @@ _PART: Final = ".part"
 _WAS: Final = ".was-"
 _IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - only looked into, for names of our own
 _LEASE_S: Final = 7 * 24 * 3600.0
-"""Seconds for which a temporary path of another computer is kept.
+"""Time in seconds for which a temporary path of a different computer is kept.
 
 The limit is needed because the processes of another computer are unknown.
 """
 _DEPTH: Final = 4
-"""Depth of the deepest output folder below its root, plus one.
+"""Number of folder levels to search, one more than any output folder has.
 
 The deepest folder is ``nnunet/DatasetNNN/imagesTr`` of an export.
 """
@@ -53,7 +53,7 @@ def new_path_in(folder: Path) -> Path:
 
 @contextmanager
 def own_folder(place: Path | None = None) -> Iterator[Path]:
-    """Yield an empty folder that only this account may open, and remove it afterwards.
+    """Yield an empty folder that only this account can open, and remove it afterwards.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def own_folder(place: Path | None = None) -> Iterator[Path]:
 
 
 def place_folder(folder: Path, target: Path, earlier: Path | None = None) -> None:
-    """Give a folder from `own_folder` its final name and the default mode of new folders.
+    """Rename a folder from `own_folder` to its final name, with the default mode of new folders.
 
     `target` may be an empty folder. `earlier` is a folder that is replaced with all its content. It
     is removed after the renaming, and restored if the renaming fails or the program is killed.
@@ -91,7 +91,7 @@ def place_folder(folder: Path, target: Path, earlier: Path | None = None) -> Non
     Raises
     ------
     SaveError
-        If `target` is taken, or the system cannot rename the folder.
+        If `target` already exists, or the system cannot rename the folder.
     """
     try:
         folder.chmod(_usual_mode(target.parent))
@@ -129,7 +129,7 @@ def can_write_in(folder: Path) -> bool:
 
 
 def temporary_places() -> tuple[Path, ...]:
-    """Return the folders for temporary files of this account, in memory first if possible."""
+    """Return the folders for temporary files of this account, starting with one in memory."""
     temporary = Path(tempfile.gettempdir())
     usable = _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK)
     return (_IN_MEMORY, temporary) if usable else (temporary,)
@@ -149,9 +149,9 @@ def sweep_below(root: Path) -> None:
 
 
 def sweep(folder: Path) -> list[Path]:
-    """Remove temporary files of ended processes from `folder`, and return the other subfolders.
+    """Remove temporary files of ended processes from `folder`; return the other subfolders.
 
-    Only paths of this account are removed. A path that cannot be removed stays without an error,
+    Only paths of this account are removed. A path that cannot be removed is left without an error,
     because cleaning must not block other work.
     """
     others = []
@@ -169,7 +169,7 @@ def sweep(folder: Path) -> list[Path]:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with all content, even unreadable or very deep subfolders; never raise."""
+    """Remove a folder with all its content, even unreadable or very deep subfolders."""
     try:
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

@@ -1,4 +1,4 @@
-"""Convert records to plain JSON values and back, by the types of their fields.
+"""Convert dataclasses to plain JSON values and back, according to their field types.
 
 A wrong value raises an error that names the file and the field. cattrs would convert values of a
 wrong type ("3" to 3) unless each type had its own rule, and would slow down every start.
@@ -21,24 +21,24 @@ Writer = Callable[[Any], Any]
 
 _LONGEST: Final = 80
 _LARGEST: Final = int(sys.float_info.max)
-"""Largest integer that fits into a float; JSON's integers are unlimited."""
+"""Largest integer that fits into a float; integers in JSON have no limit."""
 _OBJECT_KEY: Final = "float"
 
 
 class NotFinite(Enum):
-    """Representation of nan and infinity, which JSON lacks."""
+    """How NaN and infinity, which JSON lacks, are represented."""
 
     TEXT = "text"
-    """``"nan"``, ``"inf"``, ``"-inf"``."""
+    """The strings ``"nan"``, ``"inf"`` and ``"-inf"``."""
     OBJECT = "object"
-    """``{"float": "inf"}``, for a field that may also be a string."""
+    """An object such as ``{"float": "inf"}``, for a field that may also be a string."""
     AS_IT_IS = "as it is"
-    """Unchanged; the writer of the values decides."""
+    """Unchanged; the code that writes the values decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The JSON form of a field whose type does not define the form; `read` raises ValueError."""
+    """JSON form of a field whose type does not define one; `read` raises `ValueError`."""
 
     write: Writer
     read: Reader
@@ -46,12 +46,12 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Differences between a record's fields and its file.
+    """Differences between the fields of a dataclass and its JSON file.
 
     Parameters
     ----------
     record
-        The dataclass of the record or of a nested record.
+        The dataclass, which may be nested in another dataclass.
     forms
         How a field is written and read, by field.
     keys
@@ -74,7 +74,7 @@ _BY_TYPES: Final = Layout(object)
 
 
 class _WrongError(ValueError):
-    """Error with the expected and the actual valueand the path to the field, innermost first."""
+    """Error with the expected and actual value and the path to the field, innermost first."""
 
     def __init__(self, expected: str, got: object, words: str = "") -> None:
         super().__init__(expected)
@@ -83,16 +83,16 @@ class _WrongError(ValueError):
 
     @property
     def place(self) -> str:
-        """Path of the field as a string, such as "cases[2].files"."""
+        """Path of the field as text, such as "cases[2].files"."""
         return "".join(reversed(self.way)).removeprefix(".")
 
 
 class _RefusedError(Exception):
-    """Error of a record that rejects its values, in three parts without the record's path."""
+    """Error raised if a dataclass rejects its values, in three parts without the field's path."""
 
 
 class RecordCodec(Generic[R]):
-    """The JSON codec of one dataclass; a record that is read back equals the written record.
+    """JSON codec for one dataclass; an object that is read back equals the written object.
 
     Fields are str, int, float, bool, None, enums, `Path`, nested dataclasses, tuples, lists and
     mappings from strings, unions with None, and unions of single values.
@@ -107,7 +107,7 @@ class RecordCodec(Generic[R]):
         Layouts of this dataclass and of nested dataclasses, if their types do not define the
         written form.
     not_finite
-        How nan and infinity are written and read.
+        How NaN and infinity are written and read.
     passes_unknown
         Whether unknown keys, such as those of later versions, are ignored.
     kind
@@ -137,7 +137,7 @@ class RecordCodec(Generic[R]):
         self._readers: dict[type, Reader] = {}
 
     def plain(self, value: object) -> Any:
-        """Return a record, or the value of a field, as JSON values in field order."""
+        """Return a dataclass instance, or the value of a field, as JSON values in field order."""
         if isinstance(value, Enum):
             return value.value
         if isinstance(value, float):
@@ -161,12 +161,12 @@ class RecordCodec(Generic[R]):
         )
 
     def record(self, content: object, where: object) -> R:
-        """Return the record for plain values; error messages name the file as `where`.
+        """Return the dataclass instance for JSON values; error messages name the file as `where`.
 
         Raises
         ------
         MamamiaError
-            An error of the codec's kind, if a key is missing or unknown, or a value has another
+            An error of the codec's kind, if a key is missing or unknown, or a value has a different
             type.
         """
         try:
@@ -339,7 +339,7 @@ def _make_record(record: type, values: Mapping[str, Any]) -> Any:
 
 
 def _make_plain_reader(record: type, kinds: Mapping[str, type], read_any: Reader) -> Reader:
-    """Return a faster reader for records of strings and integers, such as 60,000 tasks.
+    """Return a faster reader for dataclasses of strings and integers, such as 60,000 tasks.
 
     `read_any` handles any unexpected value and reports the error.
     """

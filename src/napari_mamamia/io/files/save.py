@@ -28,7 +28,7 @@ _NO_HARD_LINKS: Final = {
 
 @contextmanager
 def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Yield a temporary path next to `target`, which becomes `target` when the block ends.
+    """Yield a temporary path next to `target`, which is renamed to `target` after the block.
 
     Missing folders are created. After the block, the temporary file is forced to the disk and
     renamed. If the block or the renaming fails, the temporary file is removed and an existing
@@ -45,8 +45,8 @@ def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     Raises
     ------
     SaveConflictError
-        If `target` exists and `overwrite` is off. This is checked before the block and again while
-        renaming, so that a file that appeared in the meantime is not lost.
+        If `target` exists and `overwrite` is False. This is checked before the block and again
+        while renaming, so that a file that appeared in the meantime is not lost.
     SaveError
         If the system cannot write, for example because the disk is full or the folder is read-only.
         The message names the target and the reason.
@@ -88,7 +88,7 @@ def write_text_atomically(path: Path, text: str, *, overwrite: bool = False) -> 
     Raises
     ------
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
         If the system cannot write, or `text` contains a lone surrogate, which Python uses for bytes
         of a file name that are not UTF-8.
@@ -106,7 +106,7 @@ def write_text_atomically(path: Path, text: str, *, overwrite: bool = False) -> 
 
 
 def flushed(path: Path) -> Iterator[None]:
-    """Force a file to the disk in a thread, and yield every 100 ms.
+    """Force a file to the disk in a thread, and yield every 100 ms until this is done.
 
     A slow disk takes seconds for a volume. If the generator is closed early, it waits for the disk.
 

@@ -1,4 +1,4 @@
-"""Records of a case's files, which layouts create and readers open."""
+"""Dataclasses for the files of a case, which layouts create and readers open."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,29 +18,29 @@ R = TypeVar("R")
 
 @dataclass(slots=True, eq=False)
 class Reading(Generic[R]):
-    """A function that is called once, when its result is first needed."""
+    """A deferred function call, made once when its result is first needed."""
 
     read: Callable[[], R]
     result: R | None = None
 
     def get(self) -> R:
-        """Return the result."""
+        """Return the result; the function is called once."""
         if self.result is None:
             self.result = self.read()
         return self.result
 
 
 class Deferred(Sequence[T]):
-    """A sequence that is read when its items are first used, such as the phases in DICOM headers.
+    """A sequence that is read when its items are first used, such as phases in DICOM headers.
 
     Parameters
     ----------
     reading
-        What reads the record that holds the items.
+        The call that reads the object that holds the items.
     name
-        The attribute of that record with the items.
+        The attribute of that object that contains the items.
     change
-        A function of each item.
+        A function that is applied to each item.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class Deferred(Sequence[T]):
 
     @property
     def is_read(self) -> bool:
-        """Whether the items were read."""
+        """Whether the items have been read."""
         return self._reading.result is not None
 
     def changed(self, change: Callable[[T], T]) -> "Deferred[T]":
-        """Return the same items, changed by a function, without reading them now."""
+        """Return the same items with a function applied to each, without reading them now."""
         return Deferred(self._reading, self._name, change)
 
     def _items(self) -> tuple[T, ...]:
@@ -84,7 +84,7 @@ class Deferred(Sequence[T]):
 
 
 class LayoutKind(StrEnum):
-    """The folder conventions that are recognised."""
+    """The recognised kinds of folder layouts."""
 
     MAMA_MIA = "MAMA-MIA"
     CASE_FOLDER = "folder of one case"
@@ -94,7 +94,7 @@ class LayoutKind(StrEnum):
     """A layout described by path patterns (`io.layouts`); `DataSet.layout` names the layout file.
     """
     OWN_FILES = "own files"
-    """Files that a script listed individually."""
+    """Files that a script lists individually."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +114,10 @@ class PhaseSource:
 
 @dataclass(frozen=True, slots=True)
 class NamedMask:
-    """A mask of a case by its name in the data set.
+    """A mask of a case, with its name in the data set.
 
-    `label` is the value that counts, or None for every value above 0. `region` is the outlined
-    region.
+    `label` is the foreground value, or None if every value above 0 is foreground. `region` names
+    what the mask outlines.
     """
 
     name: str
@@ -128,7 +128,7 @@ class NamedMask:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """The visit at which a patient was examined: its name, and its number in time from 0.
+    """The visit at which a patient was examined: its name, and its chronological number from 0.
 
     `index` is None if the order of a patient's visits is unknown.
     """
@@ -143,16 +143,16 @@ class CaseFiles:
 
     `phases` are in order of time. `reference` is the expert mask, `automatic` is the automatic mask
     of the data set. `info` is the MAMA-MIA patient JSON. `problems` are sentences about why the
-    case cannot be opened, such as "phase 1 is missing". `hides_box` is whether the breast box of
-    `info` must not be used because it reveals the side of the lesion. `warnings` are sentences
+    case cannot be opened, such as "phase 1 is missing". `hides_box` states whether the breast box
+    in `info` must not be used, because it reveals the side of the lesion. `warnings` are sentences
     about assumptions made while the phases were found, for example in DICOM, and about unused files
     with the case's name. `patient`, `visit` and `side` are "" or None if the layout does not state
     them. `masks` are all masks by name, and `columns` is the case's row in the layout's table.
     `source` is a folder of a DICOM study or a scene of 3D Slicer. `phases`, `problems` and
     `warnings` of a DICOM study are read from its headers when they are first used
-    (`io.layouts.complete`). `person` identifies the person if a table states that
-    two patients are the same person; `split` is the part of the data set that the case belongs to.
-    `reference_label` is the tumour's value in the reference, or None for every value above 0.
+    (`io.layouts.complete`). `person` identifies the person if a table states that two patients are
+    the same person; `split` is the part of the data set that the case belongs to. `reference_label`
+    is the tumour's value in the reference, or None if every value above 0 is tumour.
     """
 
     case_id: str
@@ -175,12 +175,12 @@ class CaseFiles:
 
     @property
     def is_pending(self) -> bool:
-        """Whether the headers of the case have not been read yet."""
+        """Whether the headers of the case have yet to be read."""
         return isinstance(self.phases, Deferred) and not self.phases.is_read
 
     @property
     def person_key(self) -> str:
-        """The person to whom the exam belongs, from a table or otherwise the patient."""
+        """The person examined: as stated in a table, otherwise the patient."""
         named = self.person if self.person not in ("", "0") else ""
         return f"person {named}" if named else self.patient or self.case_id
 
@@ -194,7 +194,7 @@ class CaseFiles:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A folder (or file) of cases that follows one layout. The folder is never changed.
+    """A folder or file of cases in one layout; it is never changed.
 
     `layout` names the layout file if `kind` is PATTERN. `others` are files that are not phases,
     with their role. `leftover` are files that matched no pattern. `refused` are unreadable images,
@@ -214,12 +214,12 @@ class DataSet:
 
     @property
     def name(self) -> str:
-        """The name of the folder."""
+        """Name of the folder."""
         return self.root.name
 
     @property
     def folders(self) -> frozenset[Path]:
-        """All folders that contain a file in the data set."""
+        """All folders that contain a file of the data set."""
         cases = ((case.reference, case.automatic, case.info) for case in self.cases)
         files = [path for paths in cases for path in paths if path is not None]
         files += [path for path in (self.clinical, self.splits) if path is not None]
@@ -236,7 +236,7 @@ class DataSet:
         return MappingProxyType({case.case_id: case for case in self.cases})
 
     def case(self, case_id: str) -> CaseFiles:
-        """Return one case, or raise `CaseError` that lists close matches."""
+        """Return the case with this id; raise a `CaseError` that lists similar ids if unknown."""
         files = self.by_id().get(case_id)
         if files is None:
             case_ids = ", ".join(case.case_id for case in self.cases[:5])
@@ -248,7 +248,7 @@ class DataSet:
 
 
 def list_source(case: CaseFiles) -> Iterator[Path]:
-    """Yield the files of a case's study in the order of their names, without reading one."""
+    """Yield the files of a case's study sorted by name, without reading them."""
     for folder, folders, names in os.walk(case.source) if case.source is not None else ():
         folders.sort()
         yield from (Path(folder, name) for name in sorted(names) if not name.startswith("."))

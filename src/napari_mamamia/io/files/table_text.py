@@ -1,4 +1,4 @@
-"""Decode the text of a .csv file, and report any encoding other than UTF-8."""
+"""Decode the text of a .csv file, and report an encoding other than UTF-8."""
 
 import re
 from typing import Final
@@ -10,7 +10,7 @@ _MARKS: Final = {
     b"\xfe\xff": "utf-16",
 }
 _CONTROL: Final = re.compile("[\x00-\x08\x0e-\x1f]")
-"""Control characters, which indicate another kind of file, or UTF-16 without a BOM."""
+"""Control characters, which indicate a different kind of file, or UTF-16 without a BOM."""
 _LOOKED_AT: Final = 4096
 _MOSTLY: Final = 0.4
 

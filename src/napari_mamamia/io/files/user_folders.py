@@ -1,4 +1,4 @@
-"""Folders of this user for settings, keys, data that wait to be sent, and documents."""
+"""The user's folders for settings, keys, data waiting to be sent, and documents."""
 
 import hashlib
 import os
@@ -18,13 +18,13 @@ _FOLDER_VARIABLE: Final = "MAMAMIA_CONFIG_DIR"
 
 
 def preferences_path() -> Path:
-    """Return the path of the preferences file, whose folder ``MAMAMIA_CONFIG_DIR`` can set."""
+    """Return the path of the preferences file; ``MAMAMIA_CONFIG_DIR`` can set its folder."""
     folder = os.environ.get(_FOLDER_VARIABLE)
     return Path(folder or platformdirs.user_config_dir(_APP, appauthor=False)) / "preferences.json"
 
 
 def review_folder() -> Path:
-    """Return the folder of keys and of data that wait to be sent to a study's folder."""
+    """Return the folder for keys, and for data waiting to be sent to a study's folder."""
     folder = os.environ.get(_FOLDER_VARIABLE)
     return Path(folder or platformdirs.user_data_dir(_APP, appauthor=False)) / "review"
 
@@ -39,12 +39,12 @@ def cache_folder() -> Path:
 
 
 def documents_folder() -> Path:
-    """Return the program's folder in the user's documents, whether or not it exists."""
+    """Return this program's folder among the user's documents, whether or not it exists."""
     return Path(platformdirs.user_documents_dir()) / _APP
 
 
 def linked_cases_folder() -> Path:
-    """Return the folder of cases that were opened as separate files; it may not exist."""
+    """Return the folder for cases that were opened as separate files; it may not exist."""
     return documents_folder() / "opened"
 
 
@@ -63,7 +63,7 @@ def napari_settings() -> Path:
 
 
 def copy_read_only_settings() -> Path | None:
-    """Copy napari's settings if they are not writable, and return the path of the copy, or None.
+    """Copy napari's settings file if it is not writable; return the path of the copy, or None.
 
     napari 0.9.2 writes its settings while it creates its window, and Qt ends the program if writing
     fails.
@@ -100,5 +100,5 @@ def _is_there(path: Path) -> bool:
 
 
 def absolute(path: Path) -> Path:
-    """Return an absolute path without following links."""
+    """Return an absolute path, without following links."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - links stay as the user knows them

@@ -1,4 +1,4 @@
-"""Open a zip of other software after checking its directory."""
+"""Open zip files of other software after checking their directory."""
 
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Final, cast
 from napari_mamamia.io.files.foreign import open_plain
 
 _MOST_DIRECTORY_BYTES: Final = 64 << 20
-"""Largest size of a zip's directory (our choice), which holds 500,000 names of 80 letters.
+"""Largest size of a zip's directory (our choice): 500,000 names of 80 letters.
 
 Python needs about 15 times this size in memory.
 """
@@ -27,7 +27,7 @@ Source: PKWARE, APPNOTE.TXT, 4.3.7.
 
 @contextmanager
 def open_zip(file: Path | BinaryIO) -> Iterator[zipfile.ZipFile]:
-    """Open a zip file for reading after checking its directory; a stream stays open.
+    """Open a zip file for reading after checking its directory; never close a passed stream.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def open_zip(file: Path | BinaryIO) -> Iterator[zipfile.ZipFile]:
 
 
 def is_zip(path: Path) -> bool:
-    """Return whether a path is a zip archive, judged by its content."""
+    """Return whether the content of a path is that of a zip archive."""
     try:
         with open_plain(path) as stream:
             return zipfile.is_zipfile(stream)
@@ -55,12 +55,12 @@ def is_zip(path: Path) -> bool:
 
 
 def find_surplus(members: Iterable[zipfile.ZipInfo], ratio: int) -> int:
-    """Return the number of bytes by which members exceed `ratio` times their packed size."""
+    """Return the number of bytes by which members exceed `ratio` times their compressed size."""
     return sum(max(0, member.file_size - ratio * member.compress_size) for member in members)
 
 
 class _BoundedStream:
-    """A stream that raises an error instead of reading an oversized directory into memory."""
+    """Stream that raises an error instead of reading an oversized directory into memory."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""Read lexicons and a study's questions from JSON, and write a form as JSON."""
+"""Read lexicons and the questions of a study from JSON, and write a form as JSON."""
 
 import hashlib
 import json
@@ -83,7 +83,7 @@ def read_shipped_lexicon(name: str) -> Lexicon:
 
 
 def parse_form(lexicon: str, questions: Sequence[Any], where: object) -> Form:
-    """Return the form of a protocol: a shipped lexicon followed by the protocol's questions.
+    """Return the form of a protocol: a shipped lexicon, then the protocol's own questions.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def parse_form(lexicon: str, questions: Sequence[Any], where: object) -> Form:
 
 
 def with_digest(form: Form) -> Form:
-    """Return the form with the SHA-256 of its name, edition and fields.
+    """Return the form with the SHA-256 of its name, edition and fields filled in.
 
     Omitted options of a question are not part of the hash, so later versions may add options.
     """
@@ -135,7 +135,7 @@ def _list_given(content: Any) -> Any:
 
 
 def form_text(form: Form) -> str:
-    """Return a form as JSON text with every question and code, independent of any lexicon."""
+    """Return a form as JSON text that contains every question and code of the lexicon."""
     content = {_FORM_KEY: _SCHEMA, **_list_given(_FORM.plain(form))}
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 

@@ -1,1 +1,1 @@
-"""Layouts as data: patterns of paths that assign files to phases and masks of exams."""
+"""Layouts: path patterns, stored as data, that assign files to phases and masks of exams."""

@@ -1,4 +1,4 @@
-"""Match the cases that a JSON file lists, as MONAI writes it, to phases and masks."""
+"""Match the cases listed in a JSON file, as written by MONAI, to phases and masks."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,11 +30,11 @@ _NO_PHASES: Final = MappingProxyType(
         "mask": r"mask|label|seg",
     }
 )
-"""Words in the name of an image that is not a phase."""
+"""Words in the file name of an image that is not a phase."""
 
 
 def match_list(layout: Layout, tree: Tree) -> matching.Matches:
-    """Return the exams that a layout's JSON file lists; empty if there is no such file.
+    """Return the exams listed in a layout's JSON file; empty if there is no such file.
 
     Images of an item are phases if their names state the phase (pre, post1, phase 2, ...). Other
     items are left out with a warning.
@@ -42,7 +42,7 @@ def match_list(layout: Layout, tree: Tree) -> matching.Matches:
     Raises
     ------
     FormatError
-        If the file is no such list.
+        If the file is not a list of cases.
     """
     matches = matching.Matches(layout)
     rule = layout.case_list
@@ -84,7 +84,7 @@ def _add_items(matches: matching.Matches, rule: ListRule, tree: Tree, path: str)
 
 
 def _names_other_images(content: Any) -> bool:
-    """Return whether the volumes of a file are different images, such as T2 and ADC."""
+    """Return whether the volumes in a file are different images, such as T2 and ADC."""
     table = content if isinstance(content, dict) else {}
     names = table.get("channel_names", table.get("modality"))
     return isinstance(names, Mapping) and any(find_role(str(name)) for name in names.values())
@@ -141,7 +141,7 @@ def _add_item(
 
 
 def _paths_of(value: Any, folder: str) -> list[str]:
-    """Return the paths below the root in a value; absolute and outside paths are left out."""
+    """Return the paths in a value that are relative and inside the root folder."""
     values = value if isinstance(value, list) else [value]
     paths = []
     for text in values:
@@ -154,7 +154,7 @@ def _paths_of(value: Any, folder: str) -> list[str]:
 
 
 def find_role(name: str) -> str:
-    """Return the role of an image that is not a phase, or "" if its name does not state one."""
+    """Return the role of an image that is not a phase, or "" if its name does not state a role."""
     for word in re.split(r"[^a-z0-9]+", name.casefold()):
         for role, spelling in _NO_PHASES.items():
             if re.fullmatch(spelling, word):
@@ -163,7 +163,7 @@ def find_role(name: str) -> str:
 
 
 def order_phases(names: Sequence[str]) -> list[int] | None:
-    """Return the phase number of each file from its name, or None if the names lack it.
+    """Return the phase number of each file, taken from the names; None if the names lack it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Build cases from the matches of a layout: phases, times, masks, table rows, problems."""
+"""Build cases from the files that a layout matched: phases, times, masks, table rows, problems."""
 
 import math
 import re
@@ -63,34 +63,34 @@ _BASELINE_WORDS: Final = MappingProxyType(
         **{"post": 4, "postnac": 4, "followup": 5},
     }
 )
-"""Words for visits, in their order in time, as trials use them."""
+"""Words for visits, as used in clinical trials, in chronological order."""
 _WEEKS: Final = re.compile(r"(week|wk|day|month)(\d+)")
-"""A visit so long after the first one."""
+"""Pattern for a visit named by the time since the first visit, such as "week 12"."""
 _WHOLE_EXAMS: Final = (ImageKind.DICOM, ImageKind.SCENE)
 _KINDS: Final = MappingProxyType(
     {"mama-mia": LayoutKind.MAMA_MIA, "case-folder": LayoutKind.CASE_FOLDER}
 )
-"""Layouts whose data sets are treated in their own way, such as importing into MAMA-MIA's."""
+"""Kinds of data sets that need special treatment, by the name of their layout."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutTable:
-    """The rows of a layout's table by id in lower case, each as texts by column."""
+    """The rows of a layout's table, by id in lower case; each row maps columns to text."""
 
     rows: Mapping[str, Mapping[str, str]]
     path: Path
 
 
 def build_data_set(matches: Matches, tree: Tree) -> DataSet:
-    """Return the data set built from a layout's matches.
+    """Return the data set that a layout matched in a folder.
 
-    A case that cannot be opened as it is (a phase missing, two files for one phase) is listed with
-    its problems; damage of other files causes a warning.
+    A case that cannot be opened (because a phase is missing, or has two files) is listed with its
+    problems. Damage to other files causes a warning.
 
     Parameters
     ----------
     matches
-        What the layout matched in `tree`.
+        The files in `tree` that the layout matched.
     tree
         The paths of the data set's folder.
     """
@@ -139,12 +139,12 @@ def build_data_set(matches: Matches, tree: Tree) -> DataSet:
 
 
 def kind_of(layout: Layout) -> LayoutKind:
-    """Return the kind of data sets of a layout."""
+    """Return the kind of data set that a layout describes."""
     return _KINDS.get(layout.name, LayoutKind.PATTERN)
 
 
 def _add_listed_masks(matches: Matches, tree: Tree) -> None:
-    """Assign to each exam its mask from the folders that contain a mask for each case."""
+    """Assign masks to exams from folders that contain a mask for each case."""
     used: set[str] = set()
     for folder, rule in matches.mask_folders.items():
         named = rule.pattern.match_folder(folder) or {}
@@ -179,14 +179,14 @@ def _add_listed_masks(matches: Matches, tree: Tree) -> None:
 
 
 def read_case_times(root: Path) -> Mapping[str, tuple[float, ...]]:
-    """Return the times of a data set's ``times.json`` by case key; empty if there is none."""
+    """Return the times in the data set's ``times.json`` by case key; empty if there is no file."""
     path = root / TIMES_FILE
     times = read_times_file(path) if path.is_file() else {}
     return {case_key(case_id): times_s for case_id, times_s in times.items()}
 
 
 def _list_infos(layout: Layout, tree: Tree) -> Mapping[str, list[Path]]:
-    """Return the JSON files of patients by case key."""
+    """Return the JSON file of each patient."""
     infos: dict[str, list[Path]] = {}
     for path in tree.files if layout.info is not None else ():
         fields = layout.info.match_folder(path) if layout.info else None
@@ -200,7 +200,7 @@ def _with_own_files(
     times: Mapping[str, tuple[float, ...]],
     infos: Mapping[str, list[Path]],
 ) -> CaseFiles:
-    """Return a case with its patient info and its times of ``times.json``."""
+    """Return a case with its patient information and with its times from ``times.json``."""
     key = case_key(case.case_id)
     # False sorts first: a file in the case's own letter case precedes its variants.
     info = sorted(infos.get(key, ()), key=lambda file: file.stem != case.case_id)
@@ -209,7 +209,7 @@ def _with_own_files(
 
 
 def with_times(case: CaseFiles, times: Mapping[str, tuple[float, ...]]) -> CaseFiles:
-    """Return a case with its times of ``times.json``, or with a problem if their number differs."""
+    """Return a case with its times from ``times.json``, or a problem if their number is wrong."""
     times_s = times.get(case_key(case.case_id))
     if times_s is None:
         return case
@@ -224,7 +224,7 @@ def with_times(case: CaseFiles, times: Mapping[str, tuple[float, ...]]) -> CaseF
 
 
 def case_order(case: CaseFiles) -> tuple[Any, ...]:
-    """Return a sort key of cases: patient, visit in time, side."""
+    """Return a sort key for a case: patient, visit in chronological order, side."""
     index = -1 if case.visit is None or case.visit.index is None else case.visit.index
     visit = case.visit.name if case.visit else ""
     return (natural_key(case.patient), index, natural_key(visit), case.side)
@@ -276,7 +276,7 @@ def _build_case(
 
 
 def _with_mask_names(case: CaseFiles) -> CaseFiles:
-    """Return a case whose masks have different names, with a warning if a number was added."""
+    """Return a case with unique mask names, and a warning if a number was added to a name."""
     counts: Counter[str] = Counter()
     masks = []
     for mask in case.masks:
@@ -291,7 +291,7 @@ def _with_mask_names(case: CaseFiles) -> CaseFiles:
 
 
 def _mask_file(path: Path) -> Path:
-    """Return the only file of a folder of DICOM SEG; a file is returned unchanged."""
+    """Return the only file in a folder with a DICOM SEG; return a file unchanged."""
     if not path.is_dir():
         return path
     files = [file for file in path.iterdir() if not file.name.startswith(".")]
@@ -299,9 +299,9 @@ def _mask_file(path: Path) -> Path:
 
 
 def _name_masks(path: Path, mask: MaskPath, labels: Mapping[str, int]) -> list[NamedMask]:
-    """Return a mask under its name, or each segment of a file under its own name.
+    """Return a mask under its name, or each segment in its file under the segment's name.
 
-    `labels` are the values of a data set's label files by name, if there are several.
+    `labels` maps the names of a data set's labels to their values, if there are several.
     """
     rule = mask.rule
     if labels and rule.label is None:
@@ -409,7 +409,7 @@ def _with_phases(case: CaseFiles, layout: Layout, tree: Tree, exam: ExamPaths) -
 
 
 def _find_series_problem(case_id: str, path: Path) -> tuple[str, ...]:
-    """Return a problem if the only file of a case holds all phases."""
+    """Return a problem if the only file of a case contains all phases."""
     from napari_mamamia.io.data_set.volumes import read_header  # nibabel takes 0.2 s to import
 
     try:
@@ -427,7 +427,7 @@ def _find_series_problem(case_id: str, path: Path) -> tuple[str, ...]:
 
 
 def _list_fixed(layout: Layout) -> frozenset[int]:
-    """Return the phases of a layout in which each rule has a fixed phase; else nothing."""
+    """Return the phases if each rule of the layout has a fixed phase; otherwise an empty result."""
     phases = [rule.phase for rule in layout.images]
     return frozenset(phase for phase in phases if phase is not None and None not in phases)
 
@@ -435,7 +435,7 @@ def _list_fixed(layout: Layout) -> frozenset[int]:
 def _find_phase_problems(
     root: Path, exam: ExamPaths, phases: Sequence[PhasePath], fixed: frozenset[int]
 ) -> tuple[str, ...]:
-    """Return problems of missing and duplicate phases.
+    """Return the problems of missing and duplicate phases.
 
     Phases that are named by times have no numbers that could be missing.
     """
@@ -479,7 +479,7 @@ def _find_phase_problems(
 
 
 def _name_phase(exam: ExamPaths, number: int) -> str:
-    """Return the name of the file of a phase, or "" if its pattern leaves it open."""
+    """Return the file name of a missing phase, or "" if the pattern does not determine it."""
     kind = exam.pattern.kinds.get("phase", "")
     name = exam.pattern.text.rpartition("/")[2].replace(f"{{phase:{kind}}}", "\0")
     if "\0" not in name or "*" in name or kind.strip("n"):
@@ -492,7 +492,7 @@ def _name_phase(exam: ExamPaths, number: int) -> str:
 
 
 def _in_words(noun: str, numbers: Sequence[str]) -> str:
-    """Return a noun with its numbers; of many numbers the first and the last."""
+    """Return a noun followed by its numbers; of many numbers, only the first and the last."""
     if len(numbers) == 1:
         return f"{noun} {numbers[0]}"
     short = numbers if len(numbers) <= 6 else [*numbers[:5], f"... {numbers[-1]}"]
@@ -505,7 +505,7 @@ def _in_words(noun: str, numbers: Sequence[str]) -> str:
 def _read_phase_times(
     layout: Layout, tree: Tree, phases: Sequence[PhasePath]
 ) -> tuple[tuple[float | None, ...], str]:
-    """Return seconds since the first phase, from names or sidecars, and a warning or ""."""
+    """Return seconds since the first phase, read from file names or JSON files, and a warning."""
     nothing: tuple[float | None, ...] = (None,) * len(phases)
     clocks: list[float | None]
     if phases and all(phase.time_s is not None for phase in phases):
@@ -560,14 +560,14 @@ def _is_numbers(values: object) -> bool:
 
 
 def _sidecar(tree: Tree, path: str) -> Path:
-    """Return the JSON file next to an image; letter case is ignored."""
+    """Return the JSON file next to an image with the same name, ignoring letter case."""
     folder, slash, name = path.rpartition("/")
     sidecar = f"{folder}{slash}{mask_stem(name)}.json"
     return tree.root / tree.by_lower_case.get(sidecar.lower(), sidecar)
 
 
 def _read_key(path: Path, key: str) -> Any:
-    """Return the value of a key in a JSON file, or None if the file or key is missing."""
+    """Return the value of a key in a JSON file, or None if the file or the key is missing."""
     try:
         content = read_json(path)
     except (OSError, ValueError):
@@ -576,7 +576,7 @@ def _read_key(path: Path, key: str) -> Any:
 
 
 def _read_clock(path: Path, key: str) -> float | None:
-    """Return a sidecar's time of day in seconds, or None if it has none."""
+    """Return the time of day in an image's JSON file in seconds, or None if it has none."""
     value = _read_key(path, key)
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
@@ -610,7 +610,7 @@ def _read_tables(layout: Layout, tree: Tree, warnings: list[str]) -> list[Layout
 def _read_layout_table(
     path: Path, layout: Layout, rule: TableRule, warnings: list[str]
 ) -> LayoutTable:
-    """Return the rows of a table by their key: a column, or columns such as ``{pat}_{side}``."""
+    """Return the rows of a layout's table by key, which is one column or several columns."""
     keys = re.findall(r"\{([^{}]+)\}", rule.key) or [rule.key]
     template = rule.key if "{" in rule.key else f"{{{rule.key}}}"
     columns = tuple(Column(key, (key,), is_needed=True, is_id=True) for key in keys)
@@ -674,7 +674,7 @@ def _with_row(
 
 
 def _with_exam(case: CaseFiles, row: Mapping[str, str]) -> CaseFiles:
-    """Return a case with the patient, visit and side of its row in a table of exams."""
+    """Return a case with the patient, visit and side from its row in a table of exams."""
     visit, number = _find_cell(row, "visit"), _find_cell(row, "visit_number")
     return replace(
         case,
@@ -685,7 +685,7 @@ def _with_exam(case: CaseFiles, row: Mapping[str, str]) -> CaseFiles:
 
 
 def _find_cell(row: Mapping[str, str], name: str) -> str:
-    """Return the cell of a column, whose name may end with ``*``; "" if it is empty."""
+    """Return the cell in a column, whose name may end with ``*``; "" if the cell is empty."""
     for column, text in row.items():
         fits = (
             column.casefold().startswith(name[:-1].casefold())
@@ -698,7 +698,7 @@ def _find_cell(row: Mapping[str, str], name: str) -> str:
 
 
 def _warn_of_axes(case: CaseFiles, row: Mapping[str, str], rule: TableRule | None) -> CaseFiles:
-    """Return the case with a warning that its files have no affine, and the table's spacing."""
+    """Return a case with a warning that its files have no affine, and with the table's spacing."""
     texts = [_find_cell(row, name) for name in rule.spacing] if rule else []
     stated = f"; the table states {' x '.join(texts)} mm (z, y, x)" if all(texts) and texts else ""
     warning = (
@@ -733,9 +733,9 @@ def _with_table_times(case: CaseFiles, text: str) -> CaseFiles:
 
 
 def _part_channels(matches: Matches, tree: Tree, warnings: list[str]) -> dict[str, int]:
-    """Remove the channels that nnU-Net's ``dataset.json`` does not name as phases.
+    """Remove the channels that are not phases according to nnU-Net's ``dataset.json``.
 
-    Return the values of its labels by name, if there are several.
+    The function returns the label values in that file by name, if there are several.
     """
     pattern = matches.layout.channel_names
     labels: dict[str, int] = {}
@@ -763,7 +763,7 @@ def _part_channels(matches: Matches, tree: Tree, warnings: list[str]) -> dict[st
 
 
 def _read_labels(file: Path, path: str, warnings: list[str]) -> dict[str, int]:
-    """Return the labels of a ``dataset.json`` by name, or nothing if there is one or none."""
+    """Return the labels in a ``dataset.json`` by name; empty if there are fewer than two."""
     table = _read_key(file, "labels")
     labels = parse_label_names(table)
     if table and not labels:
@@ -782,7 +782,7 @@ def _read_labels(file: Path, path: str, warnings: list[str]) -> dict[str, int]:
 
 
 def _part_series(matches: Matches, warnings: list[str]) -> None:
-    """Keep one series of each exam: the one with most images; images before contrast come first."""
+    """Keep only the series with the most images in each exam; images before contrast come first."""
     parted = []
     for exam in matches.exams.values():
         groups: dict[str, list[PhasePath]] = {}
@@ -810,11 +810,11 @@ def _part_series(matches: Matches, warnings: list[str]) -> None:
 
 
 _CONTRAST: Final = re.compile(r"(?:^|_)ce-(?P<agent>[^_]*)", re.IGNORECASE)
-"""The entity of BIDS that names the contrast agent."""
+"""Pattern of the BIDS entity that names the contrast agent."""
 
 
 def _number_contrast(exam: ExamPaths) -> None:
-    """Renumber images with a contrast agent, to come after those without one."""
+    """Renumber images so that those with a contrast agent come after those without."""
     agents = [_CONTRAST.search(phase.series) for phase in exam.phases]
     is_after = [match is not None and match["agent"].lower() != "none" for match in agents]
     n_before = is_after.count(False)
@@ -834,7 +834,7 @@ def _number_contrast(exam: ExamPaths) -> None:
 
 
 def _drop_channels(matches: Matches, exam: ExamPaths, names: Mapping[str, Any]) -> None:
-    """Keep the channels of an exam that are phases, and renumber them."""
+    """Keep those channels of an exam that are phases, and renumber them."""
     numbers = sorted(int(number) for number in names if str(number).isdecimal())
     roles = {number: find_role(str(names[str(number)])) for number in numbers}
     phases = [number for number in numbers if not roles[number]]
@@ -866,9 +866,9 @@ def _number_visits(
     cases: Sequence[CaseFiles],
     warnings: list[str],
 ) -> list[CaseFiles]:
-    """Assign each visit of a patient a number in time, if names or a table give an order.
+    """Assign numbers to each patient's visits in time, if names or a table give an order.
 
-    Several studies of one patient without a visit are visits.
+    If a patient has several studies without visits, each study is a visit.
     """
     exams = list(matches.exams.values())
     by_patient: dict[str, list[int]] = {}
@@ -902,7 +902,7 @@ def _number_visits(
 def _order_visits(
     names: Mapping[int, str], exams: Sequence[ExamPaths], field: str
 ) -> list[str] | None:
-    """Return names of visits in their order in time, or None if the names do not give one."""
+    """Return the names of visits in chronological order, or None if they do not give an order."""
     patterns = {exams[index].pattern.kinds.get(field, "") for index in names}
     distinct = sorted(set(names.values()), key=natural_key)
     if len(patterns) == 1 and exams[next(iter(names))].pattern.is_ordered(field):
@@ -916,7 +916,7 @@ def _order_visits(
 
 
 def _order_words(distinct: Sequence[str]) -> list[str] | None:
-    """Return visits in the order of their words, such as baseline and week 12, or None."""
+    """Return visits ordered by words such as baseline and week 12, or None."""
     ranks = {name: _rank_visit(name) for name in distinct}
     known = [rank for rank in ranks.values() if rank is not None]
     units = {match[1] for name in distinct if (match := _WEEKS.match(name.casefold()))}
@@ -931,7 +931,7 @@ def _order_words(distinct: Sequence[str]) -> list[str] | None:
 
 
 def _rank_visit(name: str) -> tuple[int, int] | None:
-    """Return a sort key of a word for a visit, or None if its place in time is unknown."""
+    """Return a sort key for the name of a visit, or None if its position in time is unknown."""
     word = re.sub(r"[-_ ]", "", name.casefold())
     weeks = _WEEKS.fullmatch(word)
     if weeks is not None:
@@ -942,7 +942,7 @@ def _rank_visit(name: str) -> tuple[int, int] | None:
 def _find_visit_order(
     layout: Layout, tree: Tree, exam: ExamPaths, warnings: list[str]
 ) -> list[str] | None:
-    """Return a patient's visits in the order of the patient's table, or None if it has none."""
+    """Return a patient's visits in the order given in the patient's table, or None."""
     if layout.visit_order is None:
         return None
     path = layout.visit_order.text.format_map(exam.fields)
@@ -972,11 +972,11 @@ def _find_visit_order(
 
 
 Splits = dict[str, dict[str, dict[str, str]]]
-"""Parts by the template of ids, the id in lower case, and the fold ("" without folds)."""
+"""Parts of a split by id template, then by id in lower case, then by fold ("" without folds)."""
 
 
 def _read_splits(layout: Layout, tree: Tree, warnings: list[str]) -> Splits:
-    """Return the split (part of the data set) of each case in each fold."""
+    """Return the part of the split (such as training) to which each case belongs, in each fold."""
     splits: Splits = {}
     for rule in layout.splits:
         for path in tree.files:
@@ -994,7 +994,7 @@ def _read_splits(layout: Layout, tree: Tree, warnings: list[str]) -> Splits:
 
 
 def _read_split(path: Path, rule: SplitRule) -> Iterator[tuple[str, str, str]]:
-    """Yield ids, folds and parts: of a table, of ``splits_final.json``, or lines of one part."""
+    """Yield id, fold and part for each case in a table, ``splits_final.json`` or list of ids."""
     if rule.key:
         table = read_table(
             path, (Column(rule.key, (rule.key,), is_needed=True, is_id=True),), takes_others=True
@@ -1014,7 +1014,7 @@ def _read_split(path: Path, rule: SplitRule) -> Iterator[tuple[str, str, str]]:
 
 
 def _with_splits(case: CaseFiles, exam: ExamPaths, splits: Splits) -> CaseFiles:
-    """Return a case with its part of the split, and its part in each fold as columns."""
+    """Return a case with its part of the split, and with its part in each fold as columns."""
     fields = exam.fields | {"patient": case.patient, "side": case.side}
     for template, parts in splits.items():
         folds = parts.get(case_key(template.format_map(fields)), {})
@@ -1028,7 +1028,7 @@ def _with_splits(case: CaseFiles, exam: ExamPaths, splits: Splits) -> CaseFiles:
 
 
 def _read_job_names(layout: Layout, tree: Tree, warnings: list[str]) -> list[str]:
-    """Return the names of cases of grand-challenge's ``inputs.json``, each once."""
+    """Return the names of the cases in grand-challenge's ``inputs.json``, without duplicates."""
     if layout.names is None:
         return []
     names: dict[str, None] = {}
@@ -1045,7 +1045,7 @@ def _read_job_names(layout: Layout, tree: Tree, warnings: list[str]) -> list[str
 
 
 def _find_parted_persons(cases: Sequence[CaseFiles]) -> list[str]:
-    """Return a warning if exams of one person are in different splits."""
+    """Return a warning if exams of the same person are in different parts of the split."""
     parts: dict[tuple[str, str], set[str]] = {}
     for case in cases:
         folds = {name: text for name, text in case.columns.items() if re.match(r"fold \d", name)}
@@ -1067,7 +1067,7 @@ def _find_parted_persons(cases: Sequence[CaseFiles]) -> list[str]:
 
 
 def _join_spellings(cases: Sequence[CaseFiles], warnings: list[str]) -> list[CaseFiles]:
-    """Use one name for patients whose names differ only in letter case, with a warning."""
+    """Use one name for patients whose names differ only in letter case, and add a warning."""
     spellings: dict[str, list[str]] = {}
     for case in cases:
         names = spellings.setdefault(case.patient.casefold(), [])
@@ -1083,7 +1083,7 @@ def _join_spellings(cases: Sequence[CaseFiles], warnings: list[str]) -> list[Cas
 
 
 def _mark_twins(cases: Sequence[CaseFiles], root: Path) -> list[CaseFiles]:
-    """Add a problem to each case whose id also belongs to another case."""
+    """Add a problem to each case that shares its id with another case."""
     counts = Counter(case_key(case.case_id) for case in cases)
     return [
         _with_problem(

@@ -1,4 +1,4 @@
-"""Find the phases of a DICOM study or a 3D Slicer scene when a case is opened."""
+"""Find the phases in a DICOM study or a 3D Slicer scene when a case is opened."""
 
 import atexit
 import re
@@ -25,13 +25,13 @@ from napari_mamamia.io.volumes.formats import file_stem
 
 _UID: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 _MOST_FOR_DATE: Final = 5
-"""Number of files of a study whose header is read for its date (our choice)."""
+"""Number of files in a study whose headers are read to find its date (our choice)."""
 _FOLDERS = ExitStack()
 atexit.register(_FOLDERS.close)
 
 
 def complete_case(files: sources.CaseFiles) -> sources.CaseFiles:
-    """Return a case with the phases of its source, or with a problem if it cannot be read.
+    """Return a case with the phases from its study or scene, or with a problem.
 
     The headers of a DICOM study are read later, when its phases are first used. A scene is unpacked
     into a temporary folder that is removed when the program ends.
@@ -53,7 +53,7 @@ def complete_case(files: sources.CaseFiles) -> sources.CaseFiles:
 
 
 def _read_study(files: sources.CaseFiles, folder: Path) -> sources.CaseFiles:
-    """Return a case with the phases in the headers of its study, or with a problem."""
+    """Return a case with the phases from the headers of its study, or with a problem."""
     from napari_mamamia.io.exam.phases import find_phases  # 30 modules that few data sets need
 
     try:
@@ -64,7 +64,7 @@ def _read_study(files: sources.CaseFiles, folder: Path) -> sources.CaseFiles:
 
 
 def name_visits_by_date(cases: Sequence[sources.CaseFiles]) -> tuple[sources.CaseFiles, ...]:
-    """Return cases whose visits are UIDs, dated by their studies and in chronological order."""
+    """Return cases whose visits are UIDs, with study dates as visits in chronological order."""
     dates: dict[str, list[tuple[str, int]]] = {}
     for place, case in enumerate(cases):
         if case.visit is not None and _UID.fullmatch(case.visit.name):
@@ -84,7 +84,7 @@ def name_visits_by_date(cases: Sequence[sources.CaseFiles]) -> tuple[sources.Cas
 
 
 def _read_study_date(file: Path) -> str:
-    """Return the date of a DICOM file's study as YYYY-MM-DD, or "" if it states none."""
+    """Return the date of a DICOM file's study as YYYY-MM-DD, or "" if the file has none."""
     try:
         from pydicom import dcmread  # an extra
 
@@ -103,7 +103,7 @@ def _unpack_scene(archive: Path) -> Path:
 
 
 def _read_scene_names(folder: Path) -> dict[str, str]:
-    """Return the names that a scene of 3D Slicer gives to its images, by name of the file."""
+    """Return the names that a 3D Slicer scene gives to its images, by file name."""
     files: dict[str, str] = {}
     storages: dict[str, str] = {}
     for scene in folder.rglob("*.mrml"):

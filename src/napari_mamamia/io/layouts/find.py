@@ -1,4 +1,4 @@
-"""Find the cases of a folder by layouts, or of a file."""
+"""Find the cases in a folder, by layouts, or in a single file."""
 
 import os
 from dataclasses import replace
@@ -35,15 +35,15 @@ from napari_mamamia.io.layouts.tree import Tree, list_tree
 from napari_mamamia.io.volumes.formats import IMAGE_SUFFIXES, file_stem
 
 _OUTER: Final = 3
-"""Number of folders above a folder that may be the data set's root."""
+"""Number of parent folders that are searched for the root of a data set."""
 _GLANCE: Final = 2000
 _GLANCE_IN_FOLDER: Final = 40
-"""Number of files, and of names in a folder, listed to recognise it (our choice).
+"""Number of names that are listed in a folder to recognise its layout (our choice).
 
 A file dialog must not wait.
 """
 _MOST_OUTER: Final = 200_000
-"""Number of files listed around the folder of a case (our choice)."""
+"""Number of files that are listed around the folder of a case (our choice)."""
 _MOST_HINTS: Final = 20
 _LOOKED_FOR: Final = (
     "images/ID/ID_0000.nii.gz (MAMA-MIA), imagesTr/ID_0000.nii.gz (nnU-Net raw), "
@@ -52,9 +52,9 @@ _LOOKED_FOR: Final = (
 
 
 def recognise(path: Path) -> LayoutKind | None:
-    """Return the layout of a folder or file, judged by its names alone, or None.
+    """Return the layout of a folder or file, judged only by names, or None.
 
-    Never raises and reads no volume, so it can be called with any path.
+    The function never raises and reads no volume, so it can be called with any path.
     """
     try:
         if not path.is_dir():
@@ -84,27 +84,28 @@ def _recognise_folder(path: Path) -> LayoutKind | None:
 
 @reads("a data set", "check the folder that the message names")
 def find_data_set(path: Path, layout: str = "") -> DataSet:
-    """Return the cases of a folder or file, in natural order of their ids.
+    """Return the cases in a folder or file, in natural order of their ids.
 
-    A case that cannot be opened as it is (a phase missing, two files for one phase) is listed with
-    its problems. A folder inside a data set gives the cases in it.
+    A case that cannot be opened (because a phase is missing, or has two files) is listed with its
+    problems. For a folder inside a data set, only the cases in this folder are returned.
 
     Parameters
     ----------
     path
         The folder of a data set, the folder of a case, or a file.
     layout
-        The name of a layout, a TOML file that describes one, or ``proposed`` for the layout that
-        the names of the files suggest; "" finds a known layout.
+        The name of a layout, a TOML file that describes one, or ``proposed`` for the layout
+        that the file names suggest. With "", the known layouts are tried.
 
     Raises
     ------
     FormatError
-        If `path` holds no case, several layouts fit, or a file of the layout is damaged.
+        If `path` contains no case, several layouts match, or a file that the layout needs is
+        damaged.
     CaseError
         If a DICOM folder contradicts itself.
     MissingExtraError
-        If it holds DICOM and pydicom is not installed.
+        If `path` contains DICOM files and pydicom is not installed.
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100 - a link to a data set stays where it is
     if not path.is_dir():
@@ -166,7 +167,7 @@ def _find_file(path: Path) -> DataSet:
 
 
 def _match_outer(path: Path, tree: Tree) -> Matches | None:
-    """Return the matches of a folder inside a data set, with paths from the data set's root."""
+    """Return the matches for a folder inside a data set, with paths from the data set's root."""
     layouts = tuple(layout for layout in list_layouts() if layout.priority >= 0)
     for root in path.parents[:_OUTER]:
         inside = path.relative_to(root).as_posix()
@@ -183,7 +184,7 @@ def _match_outer(path: Path, tree: Tree) -> Matches | None:
 def _find_part(path: Path, tree: Tree) -> DataSet | None:
     """Return the cases in a folder inside a data set, such as the folder of one patient.
 
-    Masks and tables of the data set are read too, if its root is certain or they name the case.
+    Masks and tables of the data set are read too, if its root is certain, or if they name the case.
     """
     matches = _match_outer(path, tree)
     if matches is None or matches.root is None:
@@ -224,7 +225,7 @@ def _is_inside(case: CaseFiles, folder: Path) -> bool:
 
 
 def _unknown(path: Path, tree: Tree) -> errors.FormatError:
-    """Return the error of a folder that no known layout fits, with a proposal if there is one."""
+    """Return the error for a folder that no known layout matches, with a proposal if possible."""
     try:
         data_set = _propose(tree)
     except errors.MamamiaError:
@@ -263,7 +264,7 @@ def _propose(tree: Tree) -> DataSet:
 
 
 def _report_empty(data_set: DataSet) -> DataSet:
-    """Return a data set whose cases have a problem for each phase file of 0 bytes."""
+    """Return a data set in which cases with empty phase files have a problem for each of them."""
     return replace(data_set, cases=tuple(map(_with_empty, data_set.cases)))
 
 
@@ -279,7 +280,7 @@ def _with_empty(case: CaseFiles) -> CaseFiles:
 
 
 def _find_only_folder(path: Path) -> Path | None:
-    """Return the only folder in a folder, such as the study in a patient's folder."""
+    """Return the only subfolder of a folder, such as the study in a patient's folder."""
     try:
         entries = [path / name for name in list_names(path)]
         folders = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
@@ -289,7 +290,7 @@ def _find_only_folder(path: Path) -> Path | None:
 
 
 def complete_studies(data_set: DataSet) -> DataSet:
-    """Return a data set whose DICOM studies and scenes have phases and dates of visits."""
+    """Return a data set with the phases and visit dates of its DICOM studies and scenes."""
     if all(case.source is None for case in data_set.cases):
         return data_set
     cases = name_visits_by_date([*map(complete_case, data_set.cases)])

@@ -1,4 +1,4 @@
-"""The known layouts: those of this package, and those of installed packages."""
+"""The known layouts: those of this package and those of installed packages."""
 
 import re
 from functools import cache
@@ -22,21 +22,21 @@ from napari_mamamia.io.layouts.propose import is_no_patient
 from napari_mamamia.io.layouts.tree import Tree
 
 GROUP: Final = "napari_mamamia.layouts"
-"""The entry-point group of layouts; each is TOML text."""
+"""The entry-point group for layouts, each of which is TOML text."""
 PROPOSED: Final = "proposed"
-"""The name under which the layout that a folder's file names suggest is used."""
+"""Name that selects the layout suggested by a folder's file names."""
 _NAMED: Final = re.compile(r'layout\s*=\s*"([a-z0-9_-]+)"')
 _SAMPLE: Final = 400
 _MOST_PHASES: Final = 500
 _OUTER: Final = 6
-"""Number of folders above a mask that may be its data set (our choice)."""
+"""Number of parent folders of a mask that may be its data set (our choice)."""
 
 
 @cache
 def list_layouts() -> tuple[Layout, ...]:
-    """Return the layouts of this software, then those of installed packages, in search order.
+    """Return the layouts of this software and then of installed packages, in search order.
 
-    A plug-in with a layout that cannot be read, or whose name is taken, is left out.
+    A plug-in is left out if its layout cannot be read or has a name that is already in use.
     """
     text = files("napari_mamamia.io.layouts").joinpath("known.toml").read_text("utf-8")
     layouts = list(parse_layouts(text, "known.toml"))
@@ -55,12 +55,12 @@ def list_layouts() -> tuple[Layout, ...]:
 
 
 def find_layout(name_or_path: str) -> tuple[Layout, ...]:
-    """Return the layout with a name, or the layouts in a TOML file.
+    """Return the layout with this name, or the layouts in a TOML file.
 
     Raises
     ------
     FormatError
-        If there is no such layout, or the file cannot be read.
+        If no layout has this name, or the file cannot be read.
     """
     by_name = {layout.name: layout for layout in list_layouts()}
     if name_or_path.lower() in by_name:
@@ -75,19 +75,19 @@ def find_layout(name_or_path: str) -> tuple[Layout, ...]:
 
 
 def own_layout_file(root: Path) -> Path:
-    """Return the path of a folder's layout description, next to the folder."""
+    """Return the path of the layout file that describes a folder and lies next to it."""
     return root.with_name(f"{root.name}.layout.toml")
 
 
 def find_own_label(mask: Path) -> int | None:
-    """Return the value that the layout described next to a mask's data set gives the tumour.
+    """Return the tumour's label in a mask, as stated in the layout file next to the data set.
 
-    None if there is no such description, or it gives this mask no value.
+    The result is None if there is no such file, or if it does not state a value for this mask.
 
     Raises
     ------
     FormatError
-        If the description cannot be read.
+        If the layout file cannot be read.
     """
     mask = mask.absolute()
     for root in mask.parents[:_OUTER]:
@@ -100,7 +100,7 @@ def find_own_label(mask: Path) -> int | None:
 
 
 def read_own_layout(path: Path) -> tuple[Layout, ...]:
-    """Return the layouts of a data set's own file: ``layout = "NAME"``, or described in full.
+    """Return the layouts in a data set's own layout file.
 
     Raises
     ------
@@ -111,13 +111,13 @@ def read_own_layout(path: Path) -> tuple[Layout, ...]:
 
 
 def parse_own_layout(text: str, source: str) -> tuple[Layout, ...]:
-    """Return the layouts of the text of a data set's own file; raises as `read_own_layout`."""
+    """Return the layouts in the text of a data set's own layout file."""
     named = _NAMED.fullmatch(text.strip())
     return find_layout(named[1]) if named else parse_layouts(text, source)
 
 
 def layout_text(name_or_path: str) -> str:
-    """Return the text that stores a layout in a data set's own file.
+    """Return the text that selects a layout in a data set's own layout file.
 
     Raises
     ------
@@ -131,16 +131,16 @@ def layout_text(name_or_path: str) -> str:
 
 
 def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
-    """Return the matches of the only fitting layout of a folder, or None.
+    """Return the matches of the layout that fits a folder best, or None.
 
-    Layouts of the highest priority are tried first. A layout fits better than another if it matches
-    all files of the other and more. If two layouts match the same files, the one with more specific
-    patterns is used.
+    Layouts with the highest priority are tried first. A layout fits better than another if it
+    matches all files of the other and more. If two layouts match the same files, the one with more
+    specific patterns is used.
 
     Raises
     ------
     LayoutChoiceError
-        If several layouts fit and none fits better; its remedies name them.
+        If several layouts fit equally well; the remedies name them.
     """
     if len(layouts) == 1:
         only = _match(layouts[0], tree)
@@ -160,7 +160,7 @@ def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
 
 
 def _match_if_fit(layout: Layout, tree: Tree, problems: list[FormatError]) -> Matches | None:
-    """Return the matches of a layout that fits a folder, or None; a damaged list is a problem."""
+    """Return the matches of a layout if it fits a folder, otherwise None."""
     if not _fits_sample(layout, tree):
         return None
     try:
@@ -190,7 +190,7 @@ def _choose_best(candidates: list[Matches], tree: Tree) -> Matches:
 
 
 def _fits_sample(layout: Layout, tree: Tree) -> bool:
-    """Return whether a layout matches one of a few hundred paths spread over the folder."""
+    """Return whether a layout matches any of a few hundred paths from all parts of a folder."""
     if len(tree.files) <= _SAMPLE:
         return True
     step = len(tree.files) // _SAMPLE
@@ -199,9 +199,9 @@ def _fits_sample(layout: Layout, tree: Tree) -> bool:
 
 
 def _has_series(matches: Matches) -> bool:
-    """Whether some exam may be a dynamic series: several phases, or all of them in one file.
+    """Return whether an exam may be a dynamic series, with several phases or a 4-D file.
 
-    Numbers of patients, such as those of P10001 and P10002, are too high for phases.
+    Patient numbers, such as those in P10001 and P10002, are too high for phase numbers.
     """
     return any(
         phases[0].kind is not ImageKind.VOLUME
@@ -211,7 +211,7 @@ def _has_series(matches: Matches) -> bool:
 
 
 def _has_patients(matches: Matches) -> bool:
-    """Whether no folder that a layout takes for a patient is a visit, a side or a general word."""
+    """Return whether no folder matched as a patient is a visit, a side or a general word."""
     return not any(
         is_no_patient(exam.fields.get("patient") or "patient") for exam in matches.exams.values()
     )
@@ -228,7 +228,7 @@ def _is_better(matches: Matches, other: Matches) -> bool:
 
 
 def _count_literals(layout: Layout) -> int:
-    """Return the least number of letters that the patterns of a layout's images require."""
+    """Return the smallest number of literal characters in the image patterns of a layout."""
     return min((rule.pattern.n_literals for rule in layout.images), default=0)
 
 

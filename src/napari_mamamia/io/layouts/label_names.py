@@ -1,4 +1,4 @@
-"""Read masks whose labels a ``dataset.json`` of nnU-Net names, to find the tumour's label."""
+"""Find the tumour's label in masks whose labels are named in nnU-Net's ``dataset.json``."""
 
 import re
 from collections.abc import Mapping
@@ -14,16 +14,16 @@ from napari_mamamia.io.layouts.known import find_own_label
 
 NAMES_FILE: Final = "dataset.json"
 _OUTER: Final = 3
-"""Number of folders above a mask that may hold its `NAMES_FILE`: ``fold_0/validation/ID``."""
+"""Number of parent folders of a mask that may contain its ``dataset.json``."""
 _TUMOUR: Final = re.compile(r"tumou?r|lesion|cancer|carcinoma|malignan|mass", re.IGNORECASE)
-"""Words in the name of a label that is the tumour."""
+"""Pattern for the name of a label that is a tumour."""
 
 
 def parse_label_names(table: object) -> dict[str, int]:
-    """Return the labels of the key ``labels`` by name, without the background.
+    """Return the labels under the key ``labels`` by name, without the background.
 
-    The result is empty if the table is of another form, or if labels are regions (lists of
-    values).
+    The result is empty if the table has a different structure, or if the labels are regions (lists
+    of values).
     """
     if not isinstance(table, Mapping):
         return {}
@@ -42,26 +42,26 @@ def parse_label_names(table: object) -> dict[str, int]:
 
 
 def list_tumours(labels: Mapping[str, int]) -> list[str]:
-    """Return the names of labels that are a tumour by their words."""
+    """Return those label names that describe a tumour."""
     return [name for name in labels if _TUMOUR.search(name)]
 
 
 def find_names_file(mask: Path) -> Path | None:
-    """Return the ``dataset.json`` that names the labels of a mask file, or None."""
+    """Return the ``dataset.json`` with the label names for a mask file, or None."""
     files = [folder / NAMES_FILE for folder in mask.absolute().parents[:_OUTER]]
     return next((file for file in files if file.is_file()), None)
 
 
 def find_tumour_label(mask: Path) -> int | None:
-    """Return the tumour's value in a mask file, or None if every value above 0 is tumour.
+    """Return the tumour's label in a mask file, or None if every value above 0 is tumour.
 
-    The data set's own layout states it, or the names in a ``dataset.json``.
+    The label comes from the data set's own layout, or from the names in a ``dataset.json``.
 
     Raises
     ------
     FormatError
-        If its ``dataset.json`` names several labels and not exactly one of them is a tumour; the
-        remedies are the candidates.
+        If the ``dataset.json`` names several labels, and it is not clear which one is the
+        tumour. The remedies select each candidate.
     """
     own = find_own_label(mask)
     if own is not None:
@@ -88,14 +88,14 @@ def find_tumour_label(mask: Path) -> int | None:
 def read_tumour(
     path: Path, label: float | str | None = None, *, zero_nonfinite: bool = False
 ) -> LabelMap:
-    """Return the labels of a mask; where several are named, the tumour as 1 and nothing else.
+    """Return the labels of a mask; if several are named, only the tumour, with the value 1.
 
     With `label`, the mask is read as `io.data_set.volumes.read_labels` does.
 
     Raises
     ------
     FormatError
-        If the mask cannot be read, or as `find_tumour_label`.
+        If the mask cannot be read; also as in `find_tumour_label`.
     """
     # napari asks in its window's thread whether a folder is ours: nrrd is imported when needed
     from napari_mamamia.io.data_set.volumes import read_labels
@@ -106,12 +106,12 @@ def read_tumour(
 
 
 def read_reference(path: Path, files: CaseFiles) -> LabelMap:
-    """Return the labels of a case's reference; the tumour as 1 if the layout states its value.
+    """Return the labels of a case's reference mask; a tumour label in the layout becomes 1.
 
     Raises
     ------
     FormatError
-        As `read_tumour`.
+        As in `read_tumour`.
     """
     if files.reference_label is None:
         return read_tumour(path)

@@ -1,7 +1,6 @@
-"""`Layout`: the arrangement of a data set's files on disk, read from a few lines of TOML.
+"""`Layout`: describes how the files of a data set are arranged, in a few lines of TOML.
 
-The form is described in docs/howto/open_data.md; the layouts that come with the program are in
-``known.toml``.
+The form is described in docs/howto/open_data.md; the built-in layouts are in ``known.toml``.
 """
 
 import re
@@ -24,25 +23,25 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 
 class ImageKind(StrEnum):
-    """Kind of a matched path of a phase."""
+    """What a path that matches a phase contains."""
 
     VOLUME = "volume"
-    """One file, one phase."""
+    """A file that contains one phase."""
     FRAMES = "frames"
-    """One 4-D file, whose fourth axis is the phases."""
+    """A 4-D file whose fourth axis is the phase."""
     DICOM = "dicom"
-    """A folder of DICOM files; its headers give phases and times."""
+    """A folder of DICOM files, whose headers determine the phases and times."""
     SCENE = "scene"
-    """A scene of 3D Slicer (.mrb), a zip; its names give the phases."""
+    """A 3D Slicer scene (.mrb, a zip file), in which image names determine the phases."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageRule:
-    """Rule for the paths of phases.
+    """Rule that identifies paths of phases.
 
-    `phase` is set where the path has no number of it, `first` is the number of the first phase. A
-    folder of DICOM files counts where a folder in it matches `holds`; it is incomplete without a
-    folder that matches `needs`.
+    `phase` is the phase number if the path does not contain it, and `first` is the number of the
+    first phase. If `holds` is set, a DICOM folder matches only if it contains a folder that matches
+    `holds`. If `needs` is set, a DICOM folder without a folder that matches `needs` is incomplete.
     """
 
     pattern: PathPattern
@@ -55,11 +54,11 @@ class ImageRule:
 
 @dataclass(frozen=True, slots=True)
 class MaskRule:
-    """Rule for the paths of masks.
+    """Rule that identifies paths of masks.
 
-    `label` is the value that counts, None for every value above 0; `region` is what the mask
-    outlines where that is not the tumour; `is_reference` says that an expert drew it. With
-    `is_folder`, the pattern is a folder with a mask for each case (`io.data_set.mask_files`).
+    `label` is the foreground value, or None if every value above 0 is foreground. `region` names
+    what the mask outlines. `is_reference` states whether an expert drew the mask. With `is_folder`,
+    the pattern matches a folder that contains a mask for each case (`io.data_set.mask_files`).
     """
 
     pattern: PathPattern
@@ -71,7 +70,7 @@ class MaskRule:
     is_folder: bool = False
 
     def fits(self, path: str) -> bool:
-        """Return whether a mask's path, below the data set's folder, has this rule."""
+        """Return whether this rule applies to a mask, given by its path in the data set."""
         if self.is_folder:
             return self.pattern.match_folder(path.rpartition("/")[0]) is not None
         return self.pattern.match(path) is not None
@@ -79,7 +78,7 @@ class MaskRule:
 
 @dataclass(frozen=True, slots=True)
 class OtherRule:
-    """Rule for paths that are not phases, such as subtractions and T2 images."""
+    """Rule that identifies images that are not phases, such as subtractions and T2 images."""
 
     pattern: PathPattern
     role: str
@@ -88,13 +87,12 @@ class OtherRule:
 
 @dataclass(frozen=True, slots=True)
 class TableRule:
-    """Rule for a table with one row for each case: its path, key column and other columns.
+    """Rule that identifies a table with a row for each case, and defines its columns.
 
-    `key` is a column, or several such as ``{pat}_{side}``. `id_template` makes its value from a
-    path's fields. `columns` are kept as they are. `times` names the column of acquisition times,
-    `spacing` the columns of mm along z, y, x.
-    `has_exams` says that the columns patient, visit, visit_number and side replace those of the
-    paths; such a table may be missing.
+    `key` is a column, or several columns such as ``{pat}_{side}``. `id_template` computes the key's
+    value from the fields of a path. `times` names the column with acquisition times, and `spacing`
+    the columns with the spacing in mm along z, y, x. If `has_exams` is True, the columns patient,
+    visit, visit_number and side take precedence over the paths; such a table may be missing.
     """
 
     pattern: PathPattern
@@ -108,7 +106,7 @@ class TableRule:
 
 @dataclass(frozen=True, slots=True)
 class ListRule:
-    """Rule for a JSON file that lists cases: its keys, and the keys of image, mask and split."""
+    """Rule for a JSON file that lists cases: keys of its lists, images, masks and splits."""
 
     pattern: PathPattern
     items: tuple[str, ...]
@@ -122,8 +120,9 @@ class ListRule:
 class SplitRule:
     """Rule for a file that assigns cases to training and testing.
 
-    `name` is the part of a list of ids. A table has the columns `key` (ids, made by `id_template`
-    from a path's fields), `column` (parts) and `fold`.
+    For a list of ids, `name` is the part to which the ids belong. For a table, `key`, `column` and
+    `fold` name the columns with ids, parts and folds; `id_template` computes an id from the fields
+    of a path.
     """
 
     pattern: PathPattern
@@ -136,44 +135,45 @@ class SplitRule:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The arrangement of one kind of data set on disk.
+    """How the files of one kind of data set are arranged on disk.
 
     Attributes
     ----------
     name
-        In lower case, without blanks; what ``layout=`` takes.
+        Name in lower case without blanks, which is the value of ``layout=``.
     title
-        As people call it.
+        Name for display.
     case_template
-        What makes a case id of the fields; "" joins patient, visit and side with ``_``.
+        Template that computes a case id from the fields; "" joins patient, visit and side with
+        ``_``.
     rename
-        Of a field: the text that is replaced, and by what.
+        For a field, the text to replace and its replacement.
     sidecar
-        The key of the JSON beside each image that has its time, "" where there is none.
+        Key of the time in the JSON file next to each image; "" if there is none.
     visit_order
-        A table of a patient's visits in their order, None where the visits' names have one.
+        Pattern of a table with a patient's visits in order; None if their names give the order.
     axes
-        The order of a file's axes, fastest last, where files keep no affine; "" where they do.
+        Order of a file's axes, fastest last, if files store no affine; otherwise "".
     notes
-        What a user is told of every data set of this layout.
+        Notes that are shown to the user for every data set with this layout.
     refused
-        Pattern of files that cannot be read as images, and why.
+        Patterns of files that cannot be read as images, each with the reason.
     names
-        A JSON file of grand-challenge jobs that has the names of cases.
+        Pattern of a JSON file of grand-challenge jobs that contains the names of cases.
     channel_names
-        A JSON file of nnU-Net that says what each channel is.
+        Pattern of nnU-Net's JSON file, which states the content of each channel.
     ignored
-        Files that are passed over without a word, such as copies.
+        Patterns of files that are ignored without a message, such as copies.
     words
-        What words in paths stand for, such as L for left.
+        Meanings of words in paths, such as left for L.
     case_folder
-        Pattern of folders that are a case each, even without a phase.
+        Pattern of folders that each represent a case, even without a phase.
     info
-        Pattern of the JSON file of each patient, in MAMA-MIA's form.
+        Pattern of each patient's JSON file in MAMA-MIA's format.
     priority
-        Layouts of a lower number are used only where none of a higher number fits.
+        Layouts with a lower priority are used only if no layout with a higher priority fits.
     about
-        What is read, and what is not, for the documentation.
+        Text for the documentation on which files are read and which are not.
     """
 
     name: str
@@ -202,7 +202,7 @@ class Layout:
 
     @property
     def is_certain(self) -> bool:
-        """Whether names of phases end in four digits, so that even one file is a series."""
+        """Whether phase names end in four digits, so that even a single file is a series."""
         return any(rule.pattern.kinds.get("phase") == "nnnn" for rule in self.images)
 
     @property
@@ -213,17 +213,17 @@ class Layout:
 
 @reads("a layout file", "see the form in the documentation (Open your data set)")
 def read_layouts(path: Path) -> tuple[Layout, ...]:
-    """Return the layouts of a TOML file, one for each table.
+    """Return the layouts in a TOML file, one for each top-level table.
 
     Parameters
     ----------
     path
-        A text file; each top-level table is a layout by its name.
+        The TOML file; the name of each top-level table is the name of a layout.
 
     Raises
     ------
     FormatError
-        If it is no TOML, has a key that no layout has, or a pattern that cannot be understood.
+        If the file is not valid TOML, or contains an unknown key or an invalid pattern.
     """
     return parse_layouts(read_layout_text(path), str(path))
 
@@ -239,12 +239,12 @@ def read_layout_text(path: Path) -> str:
 
 
 def parse_layouts(text: str, source: str) -> tuple[Layout, ...]:
-    """Return the layouts of TOML text; error messages name it as `source`.
+    """Return the layouts in TOML text; error messages name the text as `source`.
 
     Raises
     ------
     FormatError
-        As `read_layouts`.
+        As in `read_layouts`.
     """
     try:
         tables = tomllib.loads(text)
@@ -306,7 +306,7 @@ def _parse_layout(name: str, table: Mapping[str, Any]) -> Layout:
 
 
 class _Settings:
-    """One TOML table, from which keys are taken by name and kind."""
+    """One TOML table, from which keys are taken by name and type."""
 
     def __init__(self, table: Mapping[str, Any], where: str) -> None:
         self._table = dict(table)
@@ -314,7 +314,7 @@ class _Settings:
         self._where = where
 
     def take(self, key: str, kind: type, default: Any) -> Any:
-        """Return the value of a key, or raise `ValueError` if it is of another kind."""
+        """Return the value of a key; raise `ValueError` if it has a different type."""
         self._known.append(key)
         value = self._table.pop(key, default)
         if value is not default and (
@@ -370,7 +370,7 @@ class _Settings:
         return value
 
     def require_known(self) -> None:
-        """Raise `ValueError` for a key that was not used."""
+        """Raise `ValueError` if the table contains a key that was not used."""
         if self._table:
             raise ValueError(
                 f"expected {self._where or 'the keys '}{', '.join(sorted(self._known))}, but found "

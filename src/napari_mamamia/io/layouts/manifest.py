@@ -1,4 +1,4 @@
-"""Download lists of TCIA's programs, compared with the series that exist."""
+"""Compare the download lists of TCIA's programs with the downloaded series."""
 
 import csv
 import re
@@ -18,8 +18,8 @@ _LOCATION: Final = re.compile(r"\.?[\\/].+")
 def list_missing_series(tree: Tree) -> list[str]:
     """Return a warning for each download list that names series missing in the folder.
 
-    ``metadata.csv`` of the NBIA Data Retriever names folders, ``.tcia`` files name series by UID;
-    the latter are looked for in the names of folders, and not at all where no folder has a UID.
+    ``metadata.csv`` of the NBIA Data Retriever names folders, and ``.tcia`` files name series by
+    UID. The UIDs are compared with folder names, unless no folder name is a UID.
     """
     warnings = []
     for path in tree.files:
@@ -51,7 +51,7 @@ def _read_text(tree: Tree, path: str) -> str:
 
 
 def _read_locations(text: str) -> Iterable[str]:
-    """Yield the folder of each row: some versions write rows one value shorter than the header."""
+    """Yield the folder in each row; some versions write rows one value too short."""
     rows = csv.reader(text.splitlines())
     header = next(rows, [])
     if "File Location" not in header:

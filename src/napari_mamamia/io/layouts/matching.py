@@ -1,6 +1,6 @@
-"""Match the paths of a folder to phases and masks of exams, by a layout.
+"""Match the paths in a folder to the phases and masks of exams by a layout.
 
-Names alone decide: no file is opened here.
+Only names are used; no file is opened.
 """
 
 import re
@@ -28,7 +28,7 @@ _PHASE: Final = re.compile(r".+_\d{4}", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class ExamKey:
-    """One side of one exam of one patient, in lower case; unknown fields are ""."""
+    """Key of an exam: patient, visit, side and study in lower case, with "" for unknown fields."""
 
     patient: str = ""
     visit: str = ""
@@ -36,9 +36,9 @@ class ExamKey:
     study: str = ""
 
     def fits(self, other: "ExamKey") -> bool:
-        """Return whether a file with this key may belong to an exam.
+        """Return whether a file with this key may belong to the exam `other`.
 
-        All fields that the file states must be equal.
+        All fields that are known for the file must be equal.
         """
         pairs = zip(self, other, strict=True)
         return all(mine in ("", theirs) for mine, theirs in pairs)
@@ -49,9 +49,10 @@ class ExamKey:
 
 @dataclass(frozen=True, slots=True)
 class PhasePath:
-    """A path of one phase or all phases: its order, and the time in seconds in its name.
+    """The path of one phase or of all phases, with its order, and the time in its name.
 
-    `series` is the text of the field of that name, by which series of one exam differ.
+    `order` sorts the phases, and `time_s` is in seconds. `series` is the text of the field
+    "series", which distinguishes the series of one exam.
     """
 
     path: str
@@ -63,7 +64,7 @@ class PhasePath:
 
 @dataclass(frozen=True, slots=True)
 class MaskPath:
-    """A path of a mask, with its rule, its name, and the exam that it names."""
+    """The path of a mask, with its rule, its name, and the exam that the path names."""
 
     path: str
     rule: MaskRule
@@ -73,7 +74,7 @@ class MaskPath:
 
 @dataclass(slots=True)
 class ExamPaths:
-    """The paths of one exam, with the fields as they are written."""
+    """The paths of one exam, with the fields in their original spelling."""
 
     fields: dict[str, str]
     pattern: PathPattern
@@ -86,28 +87,28 @@ class ExamPaths:
 
 @dataclass(slots=True)
 class Matches:
-    """The result of matching a layout with the paths of a folder.
+    """The result of matching a layout to the paths in a folder.
 
     Attributes
     ----------
     exams
-        By key.
+        The paths of each exam, by the exam's key.
     others
-        Paths that are known to be no phase, by role.
+        The role of each path that is known not to be a phase.
     leftover
-        Volume files that matched nothing.
+        Volume files that match no pattern.
     lost_masks
         Masks that belong to no exam, or to several.
     refused
         Paths that cannot be read as images, with the reason.
     explained
-        The paths that the layout has a place for.
+        The paths that match some pattern of the layout.
     unordered
-        Patients whose files have names that do not say which phase they are.
+        Patients whose file names do not state the phase.
     mask_folders
-        Folders with a mask for each case, with their rules.
+        Folders that contain a mask for each case, with their rules.
     root
-        Root of the data set, if its folder was opened in part.
+        The root of the data set, if only a folder inside it was opened.
     """
 
     layout: Layout
@@ -123,7 +124,7 @@ class Matches:
 
 
 def match_tree(layout: Layout, tree: Tree) -> Matches:
-    """Return the phases and masks of exams that a layout matches in a folder."""
+    """Return the phases and masks that a layout matches in a folder, by exam."""
     matches = Matches(layout)
     masks: list[MaskPath] = []
     explained = _match_folders(matches, masks, tree) if _has_folders(layout) else set()
@@ -151,7 +152,7 @@ def _find_mask_folders(layout: Layout, tree: Tree) -> dict[str, MaskRule]:
 
 
 def _add_case_folders(matches: Matches, tree: Tree) -> None:
-    """Add the cases of folders without phases, and report files that name another case."""
+    """Add cases for folders without phases, and report files that name a different case."""
     pattern = matches.layout.case_folder
     if pattern is None:
         return
@@ -187,13 +188,13 @@ def _add_case_folders(matches: Matches, tree: Tree) -> None:
 
 
 def make_key(layout: Layout, fields: Mapping[str, str]) -> ExamKey:
-    """Return the key of the exam that a path's fields name."""
+    """Return the key of the exam that the fields of a path name."""
     values = (rename_field(layout, name, fields.get(name, "") or "") for name in _IDENTITY)
     return ExamKey(*(value.casefold() for value in values))
 
 
 def rename_field(layout: Layout, name: str, text: str) -> str:
-    """Return a field's text with the layout's words and replacements applied."""
+    """Return the text of a field after applying the layout's words and replacements."""
     text = dict(layout.words).get(text, text)
     for field_name, old, new in layout.rename:
         if field_name == name:
@@ -215,7 +216,7 @@ def _parents(path: str, folders: Iterable[str] | set[str]) -> Iterator[bool]:
 
 
 def _match_folders(matches: Matches, masks: list[MaskPath], tree: Tree) -> set[str]:
-    """Match the folders of DICOM files, and return the folders whose files are matched."""
+    """Match folders of DICOM files; return the folders whose files are then matched."""
     explained: set[str] = set()
     for folder in sorted(tree.subfolders):
         role = _find_role(matches.layout, folder, is_folder=True)
@@ -242,7 +243,7 @@ def _match_study(matches: Matches, tree: Tree, folder: str) -> bool:
 
 
 def _find_missing_folders(rule: ImageRule, folder: str, tree: Tree) -> list[str]:
-    """Return a problem if a study lacks the folder of a phase, by the names of the others."""
+    """Return problems for a missing required folder, and for missing numbered phase folders."""
     inside = tree.subfolders[folder]
     problems = []
     if rule.needs is not None and all(rule.needs.match_folder(name) is None for name in inside):
@@ -260,7 +261,7 @@ def _find_missing_folders(rule: ImageRule, folder: str, tree: Tree) -> list[str]
 
 
 def _find_role(layout: Layout, path: str, *, is_folder: bool) -> str:
-    """Return the role of a path that is not a phase, or "" if it is unknown."""
+    """Return the role of a path that is not a phase, or "" if the role is unknown."""
     for rule in layout.others:
         if (rule.kind is ImageKind.DICOM) is is_folder and _fields_of(rule, path) is not None:
             return rule.role
@@ -284,7 +285,7 @@ def _fields_of(rule: MaskRule | OtherRule, path: str) -> dict[str, str] | None:
 
 
 def _holds(rule: ImageRule, folder: str, tree: Tree) -> bool:
-    """Return whether a folder holds DICOM files, or a folder that the rule requires."""
+    """Return whether a folder contains DICOM files, or a folder that the rule requires."""
     inside = tree.subfolders[folder]
     if rule.holds is not None:
         return any(rule.holds.match_folder(name) is not None for name in inside)
@@ -292,7 +293,7 @@ def _holds(rule: ImageRule, folder: str, tree: Tree) -> bool:
 
 
 def _has_dicom(folder: str, tree: Tree, depth: int) -> bool:
-    """Return whether a folder holds DICOM files at most so many folders deep."""
+    """Return whether a folder contains DICOM files, down to a limited depth."""
     if any(looks_like_dicom(name) for name in tree.folders.get(folder, ())[:3]):
         return True
     inside = tree.subfolders[folder] if depth else ()
@@ -300,7 +301,7 @@ def _has_dicom(folder: str, tree: Tree, depth: int) -> bool:
 
 
 def looks_like_dicom(name: str) -> bool:
-    """Return whether a file may be DICOM by its name: by its suffix, or without one."""
+    """Return whether a file name is possible for DICOM, judged by its suffix."""
     return name.lower().endswith((".dcm", ".ima")) or "." not in name
 
 
@@ -366,7 +367,7 @@ def _add_phase(matches: Matches, rule: ImageRule, fields: dict[str, str], phase:
 
 
 def _give_masks(matches: Matches, masks: list[MaskPath]) -> None:
-    """Assign each mask to the only exam to which it can belong."""
+    """Assign each mask to an exam if only one exam fits."""
     by_patient: dict[str, list[tuple[ExamKey, ExamPaths]]] = {}
     for key, exam in matches.exams.items():
         by_patient.setdefault(key.patient, []).append((key, exam))

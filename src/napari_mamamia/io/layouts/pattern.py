@@ -1,4 +1,4 @@
-"""Patterns of paths: ``images/{patient}/{patient}_{phase:n}`` and the values in a path.
+"""Path patterns such as ``images/{patient}/{patient}_{phase:n}``, which match values in paths.
 
 =============  ==================================================================================
 ``{x}``        text without ``/``; the same name twice stands for the same text
@@ -12,7 +12,7 @@
 ``**/``        any folders, or none
 =============  ==================================================================================
 
-Letter case does not count. A pattern whose last part has no suffix stands for a volume in every
+Letter case is ignored. A pattern whose last part has no suffix stands for a volume in every
 format that is read. No file is opened here.
 """
 
@@ -53,21 +53,21 @@ SortKey = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """A pattern of paths below the root of a data set.
+    """A pattern for paths below the root of a data set.
 
     Attributes
     ----------
     text
-        As it is written.
+        The pattern as written.
     kinds
-        Of each field, what follows its colon; "" for text.
+        For each field, the format after its colon; "" for text.
     any_volume
-        Whether the last part has no suffix, so that every volume format fits.
+        Whether the last part of the path has no suffix, so that every volume format matches.
 
     Raises
     ------
     ValueError
-        If the text is no pattern; says which part of it is wrong.
+        If the text is not a pattern. The message names the wrong part.
     """
 
     text: str
@@ -85,17 +85,17 @@ class PathPattern:
 
     @property
     def n_literals(self) -> int:
-        """Number of characters that the pattern fixes, plus the number of alternative words."""
+        """Number of literal characters in the pattern, plus the number of alternative words."""
         kinds = sum(3 for kind in self.kinds.values() if kind)
         return len(_FIELD.sub("", self.text).replace("*", "")) + kinds
 
     def match(self, path: str) -> dict[str, str] | None:
-        """Return the fields of a path with ``/`` as separator, or None if it does not match.
+        """Return the values of the fields in a path, or None if the path does not match.
 
         Parameters
         ----------
         path
-            Below the root; of a file as it is named, of a folder without a last ``/``.
+            Path below the root with ``/`` as separator; a folder has no ``/`` at its end.
         """
         if self.any_volume:
             head, slash, name = path.rpartition("/")
@@ -108,7 +108,7 @@ class PathPattern:
         return self.match_folder(path)
 
     def match_folder(self, path: str) -> dict[str, str] | None:
-        """Return the fields of a folder path, or None if it does not match."""
+        """Return the values of the fields in a folder's path, or None if it does not match."""
         match = self._regex.fullmatch(path)
         if match is None:
             return None
@@ -120,7 +120,7 @@ class PathPattern:
         return fields
 
     def sort_key(self, name: str, text: str) -> SortKey:
-        """Return a sort key for the values of a field: numbers and dates by value."""
+        """Return a sort key for the values of a field; numbers and dates are sorted by value."""
         kind = self.kinds.get(name, "")
         if kind and kind.strip(_NUMBER) == "":
             return (int(text),)
@@ -134,7 +134,7 @@ class PathPattern:
         return natural_key(text)
 
     def is_ordered(self, name: str) -> bool:
-        """Return whether the values of a field have their own order in time."""
+        """Return whether the values of a field have a chronological order of their own."""
         kind = self.kinds.get(name, "")
         return kind != "" and "*" not in kind
 
@@ -151,7 +151,7 @@ def _parse_date(text: str, codes: str) -> datetime | None:
 
 
 def _to_regex(piece: str, kinds: dict[str, str], pattern: str) -> str:
-    """Return the regular expression of one part of a pattern, and add new fields to `kinds`."""
+    """Return the regular expression for one part of a pattern, and add new fields to `kinds`."""
     if piece == "**/":
         return "(?:[^/]+/)*"
     if piece == "*":
@@ -196,5 +196,5 @@ def _kind_regex(kind: str, pattern: str) -> str:
 
 
 def is_volume_path(path: str) -> bool:
-    """Return whether a path names a volume file of images or masks."""
+    """Return whether a path is that of a volume file, with an image or a mask."""
     return path.lower().endswith(MASK_SUFFIXES) and mask_stem(path.rpartition("/")[2]) is not None

@@ -1,8 +1,8 @@
-"""Propose a layout for a folder that no known layout fits, from its file names.
+"""Propose a layout, from the file names, for a folder that no known layout matches.
 
-The part of a name that says the phase is found first (pre, post 2, 3rd pass, 90s, phase_3, or the
-last number). Files that differ in nothing else are a series. Where series differ, their folders or
-names hold the patient, the visit or the side.
+The part of a name that states the phase is found first (pre, post 2, 3rd pass, 90s, phase_3, or the
+last number). Files that differ only in this part form a series. The parts in which series differ
+contain the patient, the visit or the side.
 """
 
 import json
@@ -25,7 +25,7 @@ _MASK_WORDS: Final = re.compile(
     r"(?:^|[^a-z])(?:seg|mask|label|gt|lesion|tumou?r|roi|pred|manual|annot|contour)", re.I
 )
 _OF_MODEL: Final = re.compile(r"pred|auto|output|result|(?<![a-z])(?:ai|model)(?![a-z])", re.I)
-"""Words of a path that say that a model made the mask."""
+"""Pattern for words in a path which show that a model made the mask."""
 _OTHER_WORDS: Final = re.compile(
     r"(?:^|[^a-z])(?:mt(?:[01]|on|off)|sub\d*(?!-)|subtr\w*|t2|t2w|t2map|t1map|v?fa\d*|adc|dwi|dti|diff\w*|flair"
     r"|b(?:0|[1-9]0|[1-9]50|[1-9]00|1[0-9]00|2000)|stir|tirm|mip|loc|localizer|scout|ser|pe|ktrans|kep|ve|vp|auc|maps?|bold|asl)"
@@ -60,14 +60,14 @@ _MARK: Final = "\0"
 _SEPARATORS: Final = "_-. "
 _MOST_PHASES: Final = 80
 _DEEPEST: Final = 6
-"""The expression of a phase is looked for in so many parts of a path, from its end."""
+"""Number of parts at the end of a path that are searched for the phase."""
 _MOST_HEADERS: Final = 400
 _MOST_RULES: Final = 100
 _MOST_PIECES: Final = 16
 
 
 def propose_layout(tree: Tree, name: str = "mine") -> str:
-    """Return the TOML of the best layout for the names in a folder, for correction by the user.
+    """Return the TOML of the layout that best matches a folder, for the user to correct.
 
     The headers of a few images are read to find 4-D files.
 
@@ -121,7 +121,7 @@ def _write_list(key: str, lines: Sequence[str]) -> list[str]:
 
 
 def is_no_patient(name: str) -> bool:
-    """Return whether a folder's name is a date, a visit, a side or a general word.
+    """Return whether a folder name is a date, a visit, a side or a general word.
 
     Examples
     --------
@@ -133,10 +133,10 @@ def is_no_patient(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PhaseFile:
-    """An image with the expression that says its phase.
+    """An image file with the expression in its path that states the phase.
 
-    `rule` is the path with that expression as a field, `phase` its number where the expression is
-    no number.
+    `rule` is the path with this expression replaced by a field. `phase` is the phase number if the
+    expression is not a number.
     """
 
     stem: str
@@ -147,7 +147,7 @@ class PhaseFile:
 
 @dataclass(slots=True)
 class Series:
-    """The files that differ in their phase only; the phase is marked in `parts`."""
+    """Files that differ only in their phase; a mark replaces the phase in `parts`."""
 
     parts: list[str]
     files: list[PhaseFile]
@@ -162,12 +162,15 @@ def _stem_path(path: str) -> str | None:
 
 
 def _own_text(stem: str) -> str:
-    """Return the last two parts of a path, whose words describe the file."""
+    """Return the last two parts of a path, which contain the words that describe the file."""
     return "/".join(stem.split("/")[-2:])
 
 
 def _is_other(stem: str, *, has_t2_visit: bool) -> bool:
-    """Return whether a name states that an image is not a phase; T2 may be the name of a visit."""
+    """Return whether a name states that an image is not a phase.
+
+    With `has_t2_visit`, "T2" is ignored, because it is the name of a visit.
+    """
     text = _own_text(stem)
     if has_t2_visit:
         text = re.sub(r"(?<![a-z0-9])t2(?![a-z0-9])", "", text, flags=re.I)
@@ -179,7 +182,10 @@ def _is_mask(stem: str, path: str) -> bool:
 
 
 def _find_numbered_times(stems: Iterable[str]) -> set[str]:
-    """Return the names t0, t1, t2, ...: with t0 or t3 in a series, t2 is a time and not T2."""
+    """Return the names t0, t1, t2, ... in which t2 is a time and not T2 weighting.
+
+    The numbers are times if a series contains t0 or t3.
+    """
     series = defaultdict(list)
     for stem in stems:
         match = re.fullmatch(r"(.*(?:^|[^a-z])t)(\d{1,3})", stem, re.I | re.S)
@@ -197,9 +203,9 @@ def _find_numbered_times(stems: Iterable[str]) -> set[str]:
 
 
 def _find_studies(tree: Tree) -> list[Series]:
-    """Return the folder of each DICOM study, by the header of a file in each folder.
+    """Return the folder of each DICOM study, found from the header of one file per folder.
 
-    Studies that share a folder cannot be told apart by paths: then there is no study.
+    If studies share a folder, paths cannot distinguish them, and the result is empty.
     """
     folders: dict[str, list[str]] = defaultdict(list)
     for folder, names in list(tree.folders.items())[:_MOST_HEADERS]:
@@ -220,7 +226,7 @@ def _find_studies(tree: Tree) -> list[Series]:
 
 
 def _read_study_uid(file: Path) -> str:
-    """Return the study of a DICOM file, or "" if it is none."""
+    """Return the StudyInstanceUID of a DICOM file, or "" if the file is not DICOM."""
     try:
         from pydicom import dcmread  # an extra
 
@@ -231,7 +237,7 @@ def _read_study_uid(file: Path) -> str:
 
 
 def _find_frames(tree: Tree, paths: Mapping[str, str]) -> list[Series]:
-    """Return the 4-D files as series, if one of a few images is 4-D."""
+    """Return the 4-D files, each as a series; empty if none of a few sampled images is 4-D."""
     from napari_mamamia.io.data_set.volumes import read_header  # nibabel takes 0.2 s to import
 
     def is_4d(stem: str) -> bool:
@@ -249,7 +255,7 @@ def _find_frames(tree: Tree, paths: Mapping[str, str]) -> list[Series]:
 
 
 def _find_series(stems: Sequence[str], masks: Sequence[str]) -> list[Series]:
-    """Return the series of the expression of phases that explains most files."""
+    """Return the series according to the kind of phase expression that explains most files."""
     best: tuple[int, list[Series]] = (0, [])
     outlined = {piece for mask in masks for piece in _list_pieces(mask.rpartition("/")[2])}
     for find in (_find_contrast, _find_enhancement, _find_time, _find_number):
@@ -271,9 +277,10 @@ def _group(
     *,
     is_loose: bool,
 ) -> list[Series]:
-    """Return files that differ in one expression, in the part at a depth from the end.
+    """Return files grouped into series that differ only in the expression that `find` finds.
 
-    `is_loose` leaves the number of the series out, with which names begin or end.
+    The expression is in the part at `depth` from the end of the path. With `is_loose`, series
+    numbers at the start or end of names are ignored.
     """
     series: dict[tuple[str, ...], Series] = {}
     for stem in stems:
@@ -296,7 +303,7 @@ def _group(
 def _loosen(
     part: str, find: Callable[[str], tuple[int, int, str, float, int | None] | None]
 ) -> str:
-    """Return a part of a path without numbers of series and repeated words of phases."""
+    """Return a part of a path without series numbers and repeated phase words."""
     match = find(part) if _MARK not in part else None
     if match is not None:
         part = f"{part[: match[0]]}*{part[match[1] :]}"
@@ -306,7 +313,7 @@ def _loosen(
 
 
 def _is_dynamic(series: Series, outlined: Set[str]) -> bool:
-    """Return whether the files may be the phases of one series."""
+    """Return whether the files may be the phases of one dynamic series."""
     orders = sorted(file.order for file in series.files)
     if not 2 <= len(orders) <= _MOST_PHASES or len(set(orders)) < len(orders):
         return False
@@ -321,7 +328,7 @@ def _is_dynamic(series: Series, outlined: Set[str]) -> bool:
 
 
 def _is_weighting(series: Series, orders: Sequence[float]) -> bool:
-    """Return whether the numbers are part of words such as T1 and T2, b0 and b800, MT0 and MT1."""
+    """Return whether the numbers belong to words such as T1 and T2, b0 and b800, MT0 and MT1."""
     head = next(part for part in reversed(series.parts) if _MARK in part).partition(_MARK)[0]
     match = re.search(r"[a-z]*$", head, re.I)
     word = match[0] if match else ""
@@ -349,7 +356,7 @@ _ENHANCEMENT: Final = tuple(
         )
     )
 )
-"""Words of phases in their order in time."""
+"""Words for phases, in chronological order."""
 _TIME: Final = re.compile(r"(?<![0-9.])(\d+(?:\.\d+)?)(?=s(?:ec)?(?![a-z0-9]))", re.I)
 _NUMBERED: Final = re.compile(
     r"(?:phase|ph|dce|dyn\w*|acq|aqc|p|t|tp|time|frame|vol|volume|run)[-_ ]?", re.I
@@ -391,7 +398,7 @@ def _find_time(part: str) -> tuple[int, int, str, float, int | None] | None:
 
 
 def _find_number(part: str) -> tuple[int, int, str, float, int | None] | None:
-    """Return the number after a word such as phase, else the number at the end."""
+    """Return the number after a word such as "phase", otherwise the number at the end."""
     named = [
         match
         for match in re.finditer(r"(?<![a-z])([a-z]+[-_ ]?)(\d{1,4})(?![0-9])", part, re.I)
@@ -407,7 +414,7 @@ def _find_number(part: str) -> tuple[int, int, str, float, int | None] | None:
 
 
 def _is_named(part: str) -> bool:
-    """Return whether a number follows a word for a phase."""
+    """Return whether a number follows a word such as "phase"."""
     match = re.fullmatch(r"(?:.*[^a-z])?([a-z]+[-_ ]?)\d{1,4}", part, re.I)
     return match is not None and bool(_NUMBERED.fullmatch(match[1]))
 
@@ -418,9 +425,9 @@ def _is_named(part: str) -> bool:
 def _describe_series(
     series: Sequence[Series], *, is_4d: bool
 ) -> tuple[dict[str, list[str]], list[str]]:
-    """Return the image lines of each accepted rule, and the words of sides.
+    """Return the image patterns of each accepted rule, and the words for sides.
 
-    Of two rules for the same exams the one with more files is accepted.
+    Of two rules for the same exams, the rule with more files is accepted.
     """
     by_shape: dict[int, list[Series]] = defaultdict(list)
     for each in series:
@@ -447,7 +454,7 @@ def _describe_series(
 
 
 def _image_lines(series: Sequence[Series], *, is_4d: bool) -> list[str]:
-    """Return the lines of TOML of one rule."""
+    """Return the TOML lines that describe one rule."""
     lines: Counter[str] = Counter()
     files = [file for each in series for file in each.files]
     has_fixed = any(file.phase is not None for file in files)
@@ -471,7 +478,7 @@ def _image_lines(series: Sequence[Series], *, is_4d: bool) -> list[str]:
 
 
 def _find_fields(series: Sequence[Series], *, is_4d: bool) -> None:
-    """Find the patient, visit and side of series of equal depth, and the rules for them."""
+    """Find the patient, visit and side in series of equal depth, and the rules for them."""
     depth = len(series[0].parts) - 1
     columns = [[each.parts[place] for each in series] for place in range(depth)]
     kinds = [
@@ -501,13 +508,13 @@ def _find_fields(series: Sequence[Series], *, is_4d: bool) -> None:
 
 
 def _strip_words(name: str, text: str) -> str:
-    """Return the value of a field without the words that go with it, such as sub- of BIDS."""
+    """Return the value of a field without its prefix or suffix, such as sub- in BIDS."""
     side = _SIDE.fullmatch(text) if name == "side" else None
     return side[1] if side else re.sub(r"^(?:sub|ses)-", "", text)
 
 
 def _split_patients(series: Sequence[Series]) -> None:
-    """Remove a visit or a side from the end of the patients' names if it repeats."""
+    """Remove a visit or a side that repeats at the end of patients' names."""
     patients = [each.fields.get("patient", "") for each in series]
     parts = [re.fullmatch(r"(.+)[-_. ]([^-_. ]+)", patient) for patient in patients]
     pairs = [(match[1], match[2]) for match in parts if match]
@@ -525,7 +532,7 @@ def _has_mark(part: str) -> bool:
 
 
 def _name_ids(columns: Sequence[Sequence[str]], ids: Sequence[int]) -> dict[int, str]:
-    """Return which column is the patient: the last one, unless its names repeat in others."""
+    """Choose the column that contains the patient: the last, unless its names repeat in others."""
     inner = ids[-1]
     if len(ids) == 1:
         return {inner: "patient"}
@@ -538,7 +545,7 @@ def _name_ids(columns: Sequence[Sequence[str]], ids: Sequence[int]) -> dict[int,
 
 
 def _kind_of(values: Sequence[str]) -> str:
-    """Return the field of a column of folders, or "" if it may be the patient or is constant."""
+    """Return the field for a column of folder names, or "" if it may be the patient."""
     if any(all(regex.fullmatch(value) for value in values) for regex, _ in _DATES):
         return "visit"
     if all(map(_SIDE.fullmatch, values)):
@@ -551,7 +558,7 @@ def _kind_of(values: Sequence[str]) -> str:
 
 
 def _drop_dependent(columns: Sequence[Sequence[str]], ids: Sequence[int]) -> list[int]:
-    """Return the columns whose text does not repeat that of another one."""
+    """Return the columns whose text does not depend on that of another column."""
     kept = list(ids)
     for place in ids:
         for other in kept:
@@ -570,7 +577,7 @@ def _drop_dependent(columns: Sequence[Sequence[str]], ids: Sequence[int]) -> lis
 
 
 def _find_single_patient(columns: Sequence[Sequence[str]], fields: dict[int, str]) -> None:
-    """Use the deepest folder whose name is not a generic word as the patient."""
+    """Use the deepest folder with a name that is not a general word as the patient."""
     for place in reversed(range(len(columns))):
         value = columns[place][0]
         if place not in fields and _MARK not in value and not _GENERIC.fullmatch(value):
@@ -582,7 +589,7 @@ def _find_single_patient(columns: Sequence[Sequence[str]], fields: dict[int, str
 
 
 def _find_flat_fields(series: Sequence[Series]) -> None:
-    """Find the fields in names of files: the patient first, then visits and sides."""
+    """Find the fields in file names: the patient first, then visits and sides."""
     names = [_plain(each.parts[-1]) for each in series]
     ending = _common_ending(names)
     leading = _common_ending([name[::-1] for name in names])[::-1]
@@ -607,7 +614,7 @@ def _plain(name: str) -> str:
 
 
 def _common_ending(names: Sequence[str]) -> str:
-    """Return the common ending of some texts, from a separator on."""
+    """Return the common ending of some strings, starting at a separator."""
     turned = [name[::-1] for name in names]
     ending = os.path.commonprefix(turned)[::-1]  # noqa: RUF071 - characters are meant
     while ending and ending[0] not in _SEPARATORS:
@@ -619,12 +626,12 @@ def _common_ending(names: Sequence[str]) -> str:
 
 
 def _holds(text: str, word: str) -> bool:
-    """Return whether a text holds a word that is not part of a longer word or number."""
+    """Return whether a string contains a word that is not part of a longer word or number."""
     return bool(word) and bool(re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text))
 
 
 def _list_pieces(text: str) -> set[str]:
-    """Return the parts of a name between its separators, and their unions, in lower case."""
+    """Return the parts of a name between separators, and their combinations, in lower case."""
     places = [0, *(match.end() for match in re.finditer(r"[\W_]", text)), len(text) + 1]
     places = places[:_MOST_PIECES]
     return {
@@ -635,7 +642,7 @@ def _list_pieces(text: str) -> set[str]:
 
 
 def _field_of(name: str, text: str) -> str:
-    """Return a field of a pattern for a value."""
+    """Return the pattern field for a value."""
     if name == "visit":
         codes = next((codes for regex, codes in _DATES if regex.fullmatch(text)), "")
         return f"{{visit:{codes}}}" if codes else "{visit}"
@@ -645,7 +652,7 @@ def _field_of(name: str, text: str) -> str:
 
 
 def _fill(path: str, series: Series) -> str:
-    """Return a path with the fields of a series in place of their texts."""
+    """Return a path with a series' values replaced by fields."""
     values = sorted(series.fields.items(), key=lambda item: -len(item[1]))
     parts = []
     for part in path.split("/"):
@@ -668,7 +675,7 @@ def _fill(path: str, series: Series) -> str:
 
 
 def _replace(text: str, word: str, field: str) -> list[str]:
-    """Return a text cut at a word, which the field replaces."""
+    """Return a string in which a field replaces a word."""
     if text.casefold() == word.casefold():
         return [field]
     match = re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text, re.I) if word else None
@@ -676,7 +683,7 @@ def _replace(text: str, word: str, field: str) -> list[str]:
 
 
 def _protect(text: str) -> str:
-    """Return a text without the signs that have a meaning in patterns."""
+    """Return a string without the characters that have a meaning in patterns."""
     return re.sub(r"[{}]", "*", text)
 
 
@@ -685,7 +692,7 @@ def _quote(text: str) -> str:
 
 
 def _generalise(stems: Iterable[str], series: Sequence[Series], images: Iterable[str]) -> list[str]:
-    """Return the rules of files that name the patient of a series, the most frequent first.
+    """Return the rules for mask files that name the patient of a series, most frequent first.
 
     A rule that would match one of the images is left out.
     """
@@ -715,10 +722,10 @@ def _count_fields(plain: str, series: Series) -> int:
 
 
 def _name_masks(rules: Sequence[str]) -> list[str]:
-    """Return the lines of masks, each with a name of its own words.
+    """Return the TOML lines for masks, each with a name taken from its own words.
 
-    A single kind of tumour masks is proposed as the reference, unless its name says that a model
-    made it.
+    If there is only one kind of tumour mask, it is proposed as the reference, unless its name
+    states that a model made it.
     """
     lines: list[str] = []
     names: set[str] = set()

@@ -17,11 +17,12 @@ _DEEPEST: Final = 24
 
 @dataclass(frozen=True)
 class Tree:
-    """The files below a root, as paths with ``/`` as separator, in no order.
+    """The files below a root as relative paths with ``/`` as separator, in no particular order.
 
-    `problems` name folders that could not be listed and names that are no UTF-8; such files are
-    left out. Hidden names (a leading dot) are left out silently. `empty_folders` hold no visible
-    name; `unreadable` are the paths that are no UTF-8, with a sign for each wrong byte.
+    `problems` name folders that could not be listed, and names that are not valid UTF-8; such files
+    are left out. Hidden names (with a leading dot) are left out without a message. `empty_folders`
+    contain no visible name. `unreadable` are the paths that are not valid UTF-8, with a replacement
+    character for each invalid byte.
     """
 
     root: Path
@@ -33,17 +34,17 @@ class Tree:
 
     @cached_property
     def files_set(self) -> frozenset[str]:
-        """The files as a set, for membership tests."""
+        """The file paths as a set, for membership tests."""
         return frozenset(self.files)
 
     @cached_property
     def by_lower_case(self) -> Mapping[str, str]:
-        """The files by their path in lower case."""
+        """The files by their lower-case path."""
         return {path.lower(): path for path in self.files}
 
     @cached_property
     def folders(self) -> Mapping[str, tuple[str, ...]]:
-        """The file names in each folder that directly contains files."""
+        """The names of the files directly inside each folder."""
         names: dict[str, list[str]] = {}
         for path in self.files:
             folder, _, name = path.rpartition("/")
@@ -52,7 +53,7 @@ class Tree:
 
     @cached_property
     def subfolders(self) -> Mapping[str, tuple[str, ...]]:
-        """The subfolder names in each folder, including folders with files only further down."""
+        """The names of subfolders in each folder, including folders without files of their own."""
         names: dict[str, list[str]] = {}
         seen: set[str] = set()
         for folder in self.folders:
@@ -66,21 +67,21 @@ class Tree:
 
 
 def list_tree(root: Path, most: int = MOST_FILES, most_in_folder: int = MOST_FILES) -> Tree:
-    """Return the files below a folder; links to folders are followed, each folder once.
+    """Return the files below a folder; links to folders are followed, each folder only once.
 
     Parameters
     ----------
     root
         The folder of a data set.
     most
-        How many files are listed at most; ``is_whole`` says whether there are no more.
+        Largest number of files to list; ``is_whole`` states whether all files were listed.
     most_in_folder
-        How many names of one folder are listed at most.
+        Largest number of names to list in one folder.
 
     Raises
     ------
     FormatError
-        If `root` is no folder that can be listed.
+        If `root` is not a folder, or cannot be listed.
     """
     try:
         os.scandir(root).close()
@@ -111,7 +112,7 @@ def list_tree(root: Path, most: int = MOST_FILES, most_in_folder: int = MOST_FIL
 
 @dataclass(slots=True)
 class _Walk:
-    """The state of a listing; `seen` holds device and number of each folder."""
+    """State of a listing; `seen` holds the device and inode number of each folder."""
 
     root: Path
     most_in_folder: int
@@ -122,7 +123,7 @@ class _Walk:
     seen: set[tuple[int, int]] = field(default_factory=set)
 
     def list_folder(self, prefix: str) -> list[str]:
-        """Add the files of a folder, and return its folders."""
+        """Add the files of a folder to the list, and return its subfolders."""
         folder = self.root / prefix
         try:
             with os.scandir(folder) as listing:

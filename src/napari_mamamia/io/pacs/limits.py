@@ -1,4 +1,4 @@
-"""An HTTP session with one PACS that limits time, silence, speed and size.
+"""An HTTP session with one PACS, with limits on time, silence, speed and size.
 
 Without limits, a server that sends a byte a second, endless headers or a compression bomb could
 block this program or fill its memory, because the time-out of a socket limits only silence. Nothing
@@ -25,7 +25,7 @@ _ZLIB_OR_GZIP: Final = 47
 
 @dataclass(frozen=True, slots=True)
 class TransferLimits:
-    """Limits of the transfers with a PACS.
+    """Limits for transfers from and to a PACS.
 
     `idle_s` is the longest silence. After `grace_s`, a transfer must average at least
     `bytes_per_s`. `list_s` and `list_bytes` limit a whole list with all its pages, and each
@@ -46,7 +46,7 @@ class TransferLimits:
 
 
 class Pace:
-    """The remaining time and size of a transfer; `reason` explains its end ("" while it runs)."""
+    """Remaining time and size of a transfer; `reason` explains why it ended, or is ""."""
 
     def __init__(self, limits: TransferLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
@@ -55,7 +55,7 @@ class Pace:
         self.begin(limits.list_bytes, limits.list_s)
 
     def begin(self, most_bytes: int, most_s: float) -> None:
-        """Begin a transfer with at most the given number of bytes and seconds."""
+        """Start a transfer of at most the given number of bytes and seconds."""
         self.reason = ""
         self._most_bytes, self._most_s = most_bytes, most_s
         self._start = self._clock()
@@ -63,11 +63,11 @@ class Pace:
 
     @property
     def most_bytes(self) -> int:
-        """The number of uncompressed bytes that the transfer may receive."""
+        """Largest number of uncompressed bytes that the transfer may receive."""
         return self._most_bytes
 
     def wait_s(self) -> float:
-        """Return the time to wait for the next bytes, in seconds.
+        """Return the time in seconds to wait for the next bytes.
 
         Raises
         ------
@@ -82,12 +82,12 @@ class Pace:
         return min(limits.idle_s, remaining_s)
 
     def silent(self) -> None:
-        """Raise an error, because no bytes arrived within `wait_s`."""
+        """Raise an error because no bytes arrived within `wait_s`."""
         self.wait_s()
         self.stop(f"no data arrived for {self._limits.idle_s:g} s")
 
     def took(self, n_sent: int, n_received: int) -> None:
-        """Count bytes that were sent and received.
+        """Count bytes that were sent or received.
 
         Raises
         ------
@@ -100,17 +100,17 @@ class Pace:
             self.too_large()
 
     def too_large(self) -> None:
-        """Raise an error, because more bytes arrived than requested."""
+        """Raise an error because more bytes arrived than were allowed."""
         self.stop(f"the server sends more than {self._most_bytes / (1 << 20):.4g} MiB")
 
     def stop(self, reason: str) -> None:
-        """End the transfer, and keep `reason` although libraries change the error."""
+        """End the transfer, and store `reason`, because libraries replace the error."""
         self.reason = reason
         raise TimeoutError(reason)
 
 
 def limited_session(pace: Pace, url: str) -> Session:
-    """Return a session that only connects to the server of `url`.
+    """Return a session that connects only to the server of `url`.
 
     Responses are read completely, uncompressed, and within the limits of `pace`.
 
@@ -131,14 +131,14 @@ def limited_session(pace: Pace, url: str) -> Session:
 
 _PORTS: Final = {"http": 80, "https": 443}
 _KEEPS_METHOD: Final = (307, 308)
-"""Redirect status codes that keep the method.
+"""Status codes of redirects that keep the method.
 
 Other redirects turn a POST into a GET, so a file would not be stored. Source: RFC 9110, 15.4.
 """
 
 
 def _list_starts(url: str) -> set[str]:
-    """Return the possible starts of addresses on the server of `url`: scheme, name and port.
+    """Return the possible beginnings of addresses on the server of `url`: scheme, name and port.
 
     For ``http``, the result includes ``https`` at the same port, or at its default port if ``http``
     uses its default port.
@@ -160,7 +160,7 @@ def _list_starts(url: str) -> set[str]:
 
 
 class _OneServerSession(Session):
-    """A session that sends only to addresses with an adapter and otherwise ends the transfer.
+    """Session that sends only to addresses of one server, and otherwise ends the transfer.
 
     The start of an address is compared literally, so that two programs cannot interpret it
     differently.
@@ -171,7 +171,7 @@ class _OneServerSession(Session):
         self._pace = pace
 
     def get_adapter(self, url: str) -> Any:
-        """Return the adapter of an address on this server."""
+        """Return the adapter for an address on this server."""
         if not url.lower().startswith(tuple(self.adapters)):
             parts = urlsplit(url)
             where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
@@ -201,7 +201,7 @@ class _Adapter(HTTPAdapter):
         self._pace = pace
 
     def get_connection_with_tls_context(self, *args: Any, **named: Any) -> Any:
-        """Return the connection pool of a request, with connections that apply the limits."""
+        """Return the connection pool for a request; its connections apply the limits."""
         pool = super().get_connection_with_tls_context(*args, **named)
         if not hasattr(pool.ConnectionCls, "keeps_pace"):
             pool.ConnectionCls = _pace_connection(pool.ConnectionCls, self._pace)

@@ -1,4 +1,4 @@
-"""Find studies on a PACS over DICOMweb, fetch a study to a folder, and store objects.
+"""Find studies on a PACS over DICOMweb, fetch a study into a folder, and store objects.
 
 An interrupted fetch can be resumed. Fetched files are originals that contain the patient's name, so
 the user chooses the folder; importing the files creates a case.
@@ -35,7 +35,7 @@ _BOUNDARY: Final = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class PacsStudy:
-    """One study in the list of a PACS; `date` is ``YYYYMMDD``, or "" if unknown."""
+    """A study listed by a PACS; `date` is ``YYYYMMDD``, or "" if unknown."""
 
     study_uid: str
     date: str
@@ -46,7 +46,7 @@ class PacsStudy:
 
 @dataclass(frozen=True, slots=True)
 class FoundStudies:
-    """The studies that a PACS lists, by date; `has_more` is whether more studies may exist."""
+    """The studies that a PACS lists, by date; `has_more` states whether there may be more."""
 
     studies: tuple[PacsStudy, ...]
     has_more: bool
@@ -54,7 +54,7 @@ class FoundStudies:
 
 @dataclass(frozen=True, slots=True)
 class FetchedStudy:
-    """A study that was fetched to a folder; `n_kept` images existed from an earlier attempt."""
+    """A study fetched into a folder; `n_kept` images were there from an earlier attempt."""
 
     folder: Path
     n_images: int
@@ -63,7 +63,7 @@ class FetchedStudy:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A connection with a PACS."""
+    """A connection to a PACS."""
 
     url: str
     client: Any
@@ -76,7 +76,7 @@ class _Line:
 def find_studies_on(
     url: str, *, patient_id: str = "", date: str = "", limits: "TransferLimits | None" = None
 ) -> FoundStudies:
-    """Return the MR studies of a PACS, at most `limits.n_studies`.
+    """Return MR studies on a PACS, at most `limits.n_studies`.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def find_studies_on(
 def fetch_study(
     url: str, study_uid: str, folder: Path, *, limits: "TransferLimits | None" = None
 ) -> FetchedStudy:
-    """Fetch a study image by image; an incomplete image is not saved.
+    """Fetch a study image by image; incomplete images are not saved.
 
     File names are digests of the UIDs, and files contain the bytes that the PACS sent. Images that
     are already in `folder` are not fetched again, so the same call resumes an interrupted transfer.
@@ -136,7 +136,7 @@ def fetch_study(
     MissingExtraError
         If dicomweb-client is not installed.
     SaveError
-        If the system cannot write the files.
+        If the files cannot be written.
     """
     line = _open_line(url, limits)
     sweep_below(folder)
@@ -176,7 +176,7 @@ def fetch_study(
 
 
 def store_files(url: str, files: Sequence[Path], *, limits: "TransferLimits | None" = None) -> int:
-    """Store DICOM files, such as a DICOM SEG, and return the number of stored files.
+    """Store DICOM files, such as a DICOM SEG, on a PACS; return the number of stored files.
 
     Raises
     ------

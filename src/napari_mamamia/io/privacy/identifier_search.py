@@ -32,7 +32,7 @@ _NIFTI: Final = (b"n+1\0", b"ni1\0")
 _SEALED: Final = (
     b"7z\xbc\xaf'\x1c", b"Rar!\x1a", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\x89HDF\r\n",
 )  # fmt: skip
-"""Magic bytes of 7z, rar, zstandard, lz4 and HDF5, which cannot be unpacked here."""
+"""Magic bytes of formats that cannot be unpacked here: 7z, rar, zstandard, lz4 and HDF5."""
 _DEFLATED: Final = re.compile(rb"(?:stream|LOCAL|\n)\r?\n(?=\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda])")
 """Pattern for the text before a zlib or gzip header inside a PDF, MHA or NRRD file."""
 _ZLIB: Final = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
@@ -45,7 +45,7 @@ _PACKERS: Final[Mapping[bytes, Callable[[], Any]]] = {
 }
 _PACKED_CHUNK: Final = 1 << 16
 _LOCAL_HEAD: Final = 30
-"""Number of bytes of a local file header in a zip, before the file name."""
+"""Length in bytes of a zip's local file header before the file name."""
 _BASE64: Final = re.compile(rb"[A-Za-z0-9+/_-]{11,}")
 _HEX: Final = re.compile(rb"(?:[0-9a-f]{2}){5,}|(?:[0-9A-F]{2}){5,}")
 _READABLE: Final = re.compile(rb"[\x09\x0a\x0d\x20-\x7e\x80-\xff]+")
@@ -54,12 +54,12 @@ _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
 _PNG_TEXT: Final = frozenset({b"tEXt", b"zTXt", b"iTXt", b"eXIf"})
 
 Piece = tuple[bool, bytes]
-"""Whether a piece is text, in which short words count, and the bytes of the piece."""
+"""A piece of a file: whether it is text, in which short words count, and its bytes."""
 
 
 @reads("a file that can be searched for patient identifiers", "get another copy of the bundle")
 def search_file(path: Path, signs: Sequence[Sign | Among]) -> tuple[str, ...]:
-    """Return the names of the elements whose values occur in some bytes of a file.
+    """Return the names of the elements whose values occur in a file's content.
 
     The following are unpacked and searched: gzip, bzip2, xz, zip (including .xlsx and file names),
     parquet, images inside HTML, PNG text chunks, streams of PDF, MHA and NRRD, and words in base64
@@ -131,7 +131,7 @@ def _require_open(head: bytes) -> None:
 
 
 class _Joined(io.RawIOBase):
-    """A stream whose first bytes have already been read."""
+    """Stream whose first bytes have already been read."""
 
     def __init__(self, head: bytes, stream: BinaryIO) -> None:
         super().__init__()
@@ -168,7 +168,7 @@ def _make_seekable(rest: io.RawIOBase, stream: BinaryIO) -> BinaryIO:
 class _Unpacked(io.RawIOBase):
     """The decompressed content of a stream with one or more compressed parts.
 
-    `beside` receives the uncompressed bytes that decompression programs ignore: text in gzip
+    `beside` collects the uncompressed bytes that decompression programs ignore: text in gzip
     headers, and bytes after the last part.
     """
 

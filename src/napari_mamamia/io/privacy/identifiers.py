@@ -33,8 +33,7 @@ OWN_WORDS: Final = frozenset(
         "use", "value", "voxel", "weight", "wide", "width", "worst", "yes",
     }
 )  # fmt: skip
-"""Surnames that are also words in the files of this software; they count only next to another name.
-"""
+"""Surnames that are also words in this software's files; they count only next to a name."""
 PARTICLES: Final = frozenset(
     {
         "von", "van", "der", "den", "del", "dem", "des", "dos", "das", "della", "bin", "ibn", "abu",
@@ -43,7 +42,7 @@ PARTICLES: Final = frozenset(
         "jan", "jun", "april", "june", "august", "true", "null", "left", "right",
     }
 )  # fmt: skip
-"""Name particles, titles and frequent words in tables, which identify nobody by themselves."""
+"""Name particles, titles and frequent table words, which alone do not identify a person."""
 PLACE_WORDS: Final = frozenset(
     {
         "hospital", "university", "clinic", "clinics", "medical", "center", "centre",
@@ -53,7 +52,7 @@ PLACE_WORDS: Final = frozenset(
         "klinik", "klinikum", "krankenhaus", "universitat", "hopital", "ospedale", "radiologie",
     }
 )  # fmt: skip
-"""Words common to many institutions."""
+"""Words that occur in the names of many institutions."""
 
 
 _LEAST_LETTERS: Final = 3
@@ -62,12 +61,12 @@ _LEAST_NUMBER: Final = 5
 _LEAST_PLACE: Final = 5
 _LEAST_UID: Final = 10
 _LEAST_RAW: Final = 6
-"""Smallest length of a word that is searched for in voxels and inside other words."""
+"""Shortest word that is searched for among voxels and inside other words."""
 _FEW: Final = 32
 _RAW_RUN: Final = re.compile(rb"[a-z0-9]{6,}")
 _LEAST_IN_HEX: Final = 7
 _LEAST_TWO: Final = 5
-"""Smallest length of a word in which two letters may represent an umlaut (Boehm, not Joe)."""
+"""Shortest word in which two letters can represent an umlaut (Boehm, but not Joe)."""
 _MOST_NAMES: Final = 4
 _LEAST_WORDS: Final = 2
 _LEAST_PHRASE: Final = 12
@@ -101,11 +100,11 @@ _BETWEEN: Final = r"[\W_]"
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """One element of a source that identifies the patient.
+    """A value that identifies a patient, with the element that contains it.
 
     `kind` is "name", "person" (resembles a name in a text of unknown meaning), "id", "date" (of
     birth), "exam" (date of the exam), "place", "uid" or "text" (comment or description); `certain`
-    is whether the file states that the identity was not removed.
+    states whether the file states that the identity was not removed.
     """
 
     element: str
@@ -116,7 +115,7 @@ class Identifier:
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """The form of an identifier in normalised text: all its `words`, and the `pattern`.
+    """An identifier in normalised text: all its `words`, and the `pattern` that matches them.
 
     `raws` are byte strings to search for among voxels; empty if the identifier is too short.
     """
@@ -137,7 +136,7 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """The UIDs or numbers of one element; a `run` that equals one of these values counts.
+    """The UIDs or numbers in one element; a `run` that equals one of them is a match.
 
     A text is scanned only once. The leading components of a UID count too, because a UID with added
     components still reveals the original.
@@ -195,7 +194,7 @@ def folded(text: str) -> str:
 
 
 def signs_of(identifiers: Iterable[Identifier]) -> tuple[Sign | Among, ...]:
-    """Return the unique signs of identifiers; UIDs and numbers of one element share a sign."""
+    """Return the search patterns for identifiers, without duplicates."""
     signs: dict[tuple[str, str], Sign] = {}
     runs: dict[tuple[str, str], dict[str, None]] = {}
     for identifier in dict.fromkeys(identifiers):
@@ -212,7 +211,7 @@ def signs_of(identifiers: Iterable[Identifier]) -> tuple[Sign | Among, ...]:
 
 
 class _Run(NamedTuple):
-    """A string that must equal a whole match of the pattern `run`."""
+    """A string that must equal a complete match of the pattern `run`."""
 
     run: str
     text: str
@@ -224,7 +223,7 @@ def _list_raws(run: str, texts: Iterable[str]) -> Iterator[bytes]:
 
 
 def without_signs(text: str, signs: Iterable[Sign | Among]) -> str:
-    """Return a text for the user with each identifying word replaced by ``***``."""
+    """Return a text for the user in which ``***`` replaces each identifying word."""
     all_signs = tuple(signs)
     if not any(sign.is_in(folded(text)) for sign in all_signs):
         return text
@@ -237,7 +236,7 @@ def without_signs(text: str, signs: Iterable[Sign | Among]) -> str:
 
 
 def find_personal(element: str, text: str) -> Iterator[Identifier]:
-    """Yield the substrings that resemble a name, date or number in a text of unknown meaning."""
+    """Yield the parts of a text that resemble a person's name, a date or a number."""
     for kind, pattern in _PERSONAL.items():
         for match in pattern.finditer(text):
             yield Identifier(element, match[0], kind, certain=False)

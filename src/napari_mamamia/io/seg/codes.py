@@ -1,4 +1,4 @@
-"""DICOM codes of a segment for category, type, region and method of creation."""
+"""DICOM codes of a segment: category, type, region and method of creation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ SEGMENT_CODES: Final[Mapping[str, tuple[Code, Code]]] = MappingProxyType(
         "vessel": (_ANATOMY, ("59820001", "SCT", "Blood Vessel")),
     }
 )
-"""Category and type by a label's name.
+"""Category and type of a segment, by the name of its label.
 
 Source: DICOM PS3.16 (2024), CID 7150, 7159, 7162, as listed in pydicom 3.0.
 """
@@ -43,7 +43,7 @@ Source: DICOM PS3.16 (2024), CID 7150, 7159, 7162, as listed in pydicom 3.0.
 
 @dataclass(frozen=True, slots=True)
 class SegmentMeaning:
-    """The creator of a mask in DICOM terms.
+    """How a mask was created, in DICOM terms.
 
     `name` and `version` are those of the algorithm or reader.
     """
@@ -54,7 +54,7 @@ class SegmentMeaning:
 
 
 def segment_description(hd: Any, number: int, name: str, meaning: SegmentMeaning) -> Any:
-    """Return highdicom's description of a segment; `hd` is the package.
+    """Return highdicom's description of a segment; `hd` is the highdicom package.
 
     Raises
     ------
@@ -91,12 +91,12 @@ def segment_description(hd: Any, number: int, name: str, meaning: SegmentMeaning
 
 
 def load_highdicom() -> Any:
-    """Return the package highdicom with its submodules for segmentations.
+    """Return the highdicom package with its submodules for segmentations.
 
     Raises
     ------
     MissingExtraError
-        If it is not installed.
+        If highdicom is not installed.
     """
     try:
         import highdicom as hd

@@ -1,4 +1,4 @@
-"""Read DICOM SEG as a label map."""
+"""Read a DICOM SEG as a label map."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def read_seg_labels(path: Path, label: float | str | None) -> tuple[VolumeHeader
     Raises
     ------
     FormatError
-        As `read_segmentation`, and if no segment has the name `label`.
+        As in `read_segmentation`, and if no segment has the name `label`.
     MissingExtraError
         If highdicom is not installed.
     """

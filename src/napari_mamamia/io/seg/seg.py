@@ -26,11 +26,12 @@ _LPS_TO_RAS: Final = np.diag([-1.0, -1.0, 1.0, 1.0])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """One segment of a SEG object.
+    """One segment in a SEG object.
 
     `mask` is bool ``(z, y, x)`` on the segmentation's grid; in a fractional segmentation, voxels
-    count from `threshold` times the largest value (None in a binary one). `algorithm` is AUTOMATIC,
-    SEMIAUTOMATIC or MANUAL; `kind` and `region` are code meanings, or "".
+    are inside if they have at least `threshold` times the largest value (`threshold` is None in a
+    binary segmentation). `algorithm` is AUTOMATIC, SEMIAUTOMATIC or MANUAL; `kind` and `region` are
+    code meanings, or "".
     """
 
     number: int
@@ -45,7 +46,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segmentation:
-    """The content of a SEG object; `grid` spans only the stored frames, not the whole image.
+    """The content of a SEG object; `grid` covers only the stored frames, not the whole image.
 
     `warnings` are sentences, such as the threshold of a fractional object.
     """
@@ -56,7 +57,7 @@ class Segmentation:
     warnings: tuple[str, ...] = ()
 
     def on_grid(self, segment: Segment, grid: Grid) -> NDArray[np.bool_]:
-        """Return a segment as a mask of a whole image, empty where no frame is stored.
+        """Return a segment as a mask of the whole image, empty where no frame is stored.
 
         Axes may have opposite directions in the image; nothing is resampled.
 
@@ -123,11 +124,11 @@ def _require_room(path: Path, dataset: Any) -> None:
 
 
 def _is_background(description: Any) -> bool:
-    """Return whether a segment is the background, which label maps and some programs include.
+    """Return whether a segment is the background, which some programs store as a segment.
 
-    Source: DICOM PS3.3, C.8.20.2 (only a label map may number a segment 0, its background) and
-    PS3.16, code (125040, DCM, "Background"). If the object has a Pixel Padding Value, highdicom
-    leaves out the background.
+    Label maps include it as well. Source: DICOM PS3.3, C.8.20.2 (only a label map may number a
+    segment 0, its background) and PS3.16, code (125040, DCM, "Background"). If the object has a
+    Pixel Padding Value, highdicom leaves out the background.
     """
     kind = description.segmented_property_type
     is_coded = (kind.value, kind.scheme_designator) == _BACKGROUND

@@ -33,13 +33,13 @@ OTHER_WAY: Final = (
     "compute FTV without the SEG, around masks from a folder such as predictions, with the "
     "variant ucsf-ispy1 (9 of 26 neighbours) or ucsf-extension (4)"
 )
-"""Alternatives for computing FTV if a SEG lacks information."""
+"""Other ways to compute FTV if a SEG lacks information."""
 _REMEDY: Final = f"use a SEG from UCSF's FTV program with VOI and thresholds, or {OTHER_WAY}"
 
 
 @dataclass(frozen=True, slots=True)
 class UcsfRegion:
-    """A VOI or an omitted box, with the centre and three half-axes in LPS mm."""
+    """A VOI or an omitted box, given by its centre and three half-axes in LPS mm."""
 
     is_inside: bool
     centre_mm: tuple[float, float, float]
@@ -48,7 +48,7 @@ class UcsfRegion:
 
 @dataclass(frozen=True, slots=True)
 class UcsfMeasure:
-    """An FTV that UCSF computed.
+    """An FTV value computed by UCSF.
 
     `kind` is pe or ser, and the SER is above `above` and at most `most`. `volume_cc` is in cc.
     """
@@ -62,8 +62,9 @@ class UcsfMeasure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UcsfFrames:
-    """The stored frames: bool `mask` ``(frame, row, column)``, and `places_mm` of the first pixels.
+    """The stored frames of a SEG: the mask and the position of each frame.
 
+    `mask` is bool ``(frame, row, column)``, and `places_mm` are the positions of the first pixels.
     `along_row` and `along_column` are LPS unit vectors along a row and along a column; `spacing_mm`
     is the spacing between rows and between columns. Within a slice, the position differs from the
     images by half a pixel, because UCSF's program writes a corner instead of a centre.
@@ -78,7 +79,7 @@ class UcsfFrames:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UcsfAnalysis:
-    """UCSF's analysis as described by a SEG.
+    """UCSF's analysis as described in a SEG.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class UcsfAnalysis:
         Phases that were used (pre, early, late), their times on UCSF's clock in seconds, and the
         temporal resolution in seconds.
     measures
-        FTVs that UCSF computed, with pe first.
+        FTV values computed by UCSF, with pe first.
     """
 
     patient_id: str
@@ -126,7 +127,7 @@ def is_segmentation(path: Path) -> bool:
 
 @reads("a DICOM SEG of UCSF's FTV program", _REMEDY)
 def read_ucsf_seg(path: Path) -> UcsfAnalysis:
-    """Return the analysis that UCSF's program wrote into a SEG object.
+    """Return the analysis that UCSF's program stored in a SEG object.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Write masks as DICOM SEG, on the slices of the series on which they were drawn."""
+"""Write masks as DICOM SEG for the slices of the series on which they were drawn."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ _PATIENT: Final = (
 
 @reads("a DICOM series that a segmentation can refer to", "export the series again")
 def source_images(source: PhaseSource) -> list[Any]:
-    """Return the data sets that highdicom refers to, without voxels, in slice order.
+    """Return the source data sets for highdicom, without voxels, in slice order.
 
     The result is one data set for each slice, or one multi-frame file that is reduced to the frames
     of this phase. Its frame numbers are corrected afterwards by `name_frames`. The reduction is
@@ -73,7 +73,7 @@ def source_images(source: PhaseSource) -> list[Any]:
 
 
 def name_frames(made: Any, frames: Sequence[int]) -> None:
-    """Write the file's frame numbers into a SEG that was created from `source_images`.
+    """Write the frame numbers of a source file into a SEG made from `source_images`.
 
     Each frame refers to the image frame on which it was drawn. The list of source images names all
     these frames, because the reference does not apply to every frame of the file. Source: DICOM
@@ -106,7 +106,7 @@ def name_frames(made: Any, frames: Sequence[int]) -> None:
 
 @contextmanager
 def referring_to(path: Path) -> Iterator[None]:
-    """Convert errors of highdicom and pydicom about a source to an error that names its file."""
+    """Convert errors of highdicom and pydicom about a source into an error that names its file."""
     expected = "a DICOM series that a segmentation can refer to"
     remedy = "export the series again, or use a different series as reference"
     with explained(path, expected, remedy), warnings.catch_warnings():
@@ -146,7 +146,7 @@ def _source_image(path: Path) -> Any:
 
 
 _SERIES_OFFSET: Final = 1000
-"""Offset from the source's series number, so that the segmentation sorts last."""
+"""Offset added to the series number of the source, so that the segmentation sorts last."""
 
 
 def write_segmentation(
@@ -162,7 +162,7 @@ def write_segmentation(
     software: str = "",
     overwrite: bool = False,
 ) -> None:
-    """Write a binary DICOM SEG, and verify it by reading it back before it gets its final name.
+    """Write a binary DICOM SEG; verify it by reading it back before it gets its final name.
 
     Parameters
     ----------

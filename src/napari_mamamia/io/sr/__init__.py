@@ -1,1 +1,1 @@
-"""DICOM structured reports (TID 1500) and key object selections, written and read back."""
+"""Write DICOM structured reports (TID 1500) and key object selections, and read them back."""

@@ -18,7 +18,7 @@ from napari_mamamia.io.seg.writer import referring_to, source_images
 
 _REPORT_OFFSET: Final = 1100
 _KEYS_OFFSET: Final = 1200
-"""Offset from the source's series number, so that documents sort last."""
+"""Offset added to the series number of the source, so that documents sort last."""
 _TITLE: Final[Code] = ("126000", "DCM", "Imaging Measurement Report")
 _PROCEDURE: Final[Code] = ("241615005", "SCT", "Magnetic resonance imaging of breast")
 _LESION: Final[Code] = ("52988006", "SCT", "Lesion")
@@ -40,9 +40,9 @@ _COMPUTED: Final[Code] = ("computed", "99MAMAMIA", "Computed, not changed by the
 _MANUFACTURER: Final = "napari-mamamia developers"
 
 CodedLine: TypeAlias = tuple[str, tuple[str, ...], float, str]
-"""A measurement for comparison: group, code with scheme, value, unit."""
+"""A measurement in the form used for comparison: group, code with scheme, value, unit."""
 WordLine: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], bool]
-"""An answer for comparison: group, question code, answer code, and whether it was computed."""
+"""An answer in the form used for comparison: group, question code, answer code, is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,10 @@ class CodedWord:
 
 @dataclass(frozen=True, slots=True)
 class CodedGroup:
-    """Content about one lesion or the exam; `segment` is the lesion's number in the segmentation.
+    """Measurements and answers about one lesion or the exam.
 
-    `side` is "right", "left" or "" if unknown.
+    `segment` is the lesion's number in the segmentation. `side` is "right", "left" or "" if
+    unknown.
     """
 
     name: str
@@ -80,7 +81,7 @@ class CodedGroup:
 
 @dataclass(frozen=True, slots=True)
 class CodedReport:
-    """A report with its groups, the reader ("" for none), and this software's name and version.
+    """A report: its groups, the reader ("" for none), and this software's name and version.
 
     `is_complete` is False if required questions are unanswered.
     """
@@ -100,7 +101,7 @@ def write_measurement_report(
     pseudonym: Pseudonym | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a report as Comprehensive 3D SR, and verify it before it gets its final name.
+    """Write a report as Comprehensive 3D SR; verify the file before it gets its final name.
 
     Parameters
     ----------
@@ -176,14 +177,14 @@ def write_key_objects(
     pseudonym: Pseudonym | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a key object selection of some slices of a phase, whose indices are `places`.
+    """Write a key object selection of those slices of a phase that have the indices `places`.
 
     A multi-frame file is selected as a whole, because the selection does not refer to frames.
 
     Raises
     ------
     MissingExtraError, FormatError, SaveConflictError, SaveError
-        As `write_measurement_report`.
+        As in `write_measurement_report`.
     """
     hd = load_highdicom()
     import highdicom.ko as ko
@@ -263,7 +264,7 @@ def _read_code(code: Any) -> Code:
 def list_numbers(
     report: CodedReport,
 ) -> tuple[CodedLine, ...]:
-    """Return the measurements of a report in the form of `list_document_numbers`."""
+    """Return the measurements in a report, in the form of `list_document_numbers`."""
     return tuple(
         (group.name, number.concept[:2], _round_number(number.value), number.unit)
         for group in _order_groups(report)
@@ -272,7 +273,7 @@ def list_numbers(
 
 
 def list_words(report: CodedReport) -> tuple[WordLine, ...]:
-    """Return the answers of a report in the form of `list_document_words`."""
+    """Return the answers in a report, in the form of `list_document_words`."""
     return tuple(
         (group.name, word.concept, word.value, word.is_computed)
         for group in _order_groups(report)

@@ -1,4 +1,4 @@
-"""Read and write tables: .csv, .xlsx, .ods, .parquet.
+"""Read and write tables in the formats .csv, .xlsx, .ods and .parquet.
 
 `table` reads all tables of other software. `spreadsheets` and `text_rows` open these tables within
 the limits of `budget`, `headers` finds columns and rows that are not cases, and `cells` interprets

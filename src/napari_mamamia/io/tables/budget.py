@@ -1,4 +1,4 @@
-"""Limits of a table in any format on bytes, rows, columns and cells.
+"""Limits on the bytes, rows, columns and cells of a table in any format.
 
 A workbook is a zip file of XML: 330 kB can contain 300 MB of text, one cell in the last column
 implies 16,384 cells, and a zip file of 1.5 MB has needed 9 GB of memory. Every table reader checks
@@ -26,7 +26,7 @@ MOST_CELLS: Final = 8 << 20
 WORKBOOK_BYTES: Final = 512 << 20
 """Largest size of a workbook's XML; a cell has about 40 bytes."""
 SHARED_BYTES: Final = 64 << 20
-"""Largest size of an .xlsx file's shared strings, which the library keeps in memory."""
+"""Largest size of the shared strings in an .xlsx file, which the library keeps in memory."""
 _FREE_BYTES: Final = 16 << 20
 _MOST_RATIO: Final = 100
 _MOST_SMALL_BYTES: Final = 8 << 20
@@ -35,7 +35,7 @@ _MOST_SMALL_BYTES: Final = 8 << 20
 Real tables compress 5 to 30 times.
 """
 ROW_BYTES: Final = 16 << 20
-"""Largest size of one row's XML, which libraries keep as a tree of ten times the size."""
+"""Largest size of the XML of a row, for which libraries keep a tree of ten times the size."""
 _ROW: Final = re.compile(rb"[<:-](row|si)\b")
 _HIDES: Final = re.compile(rb"<!--|<!\[CDATA\[")
 _CHUNK: Final = 1 << 20
@@ -43,12 +43,11 @@ _SHARED: Final = "xl/sharedStrings"
 _LARGE: Final = ("xl/worksheets/", "content.xml")
 _FREE_CELLS: Final = 1 << 20
 _CELL_BYTES: Final = 8
-"""Smallest number of XML bytes for a cell with a value; earlier empty cells in the row count too.
-"""
+"""Smallest number of XML bytes for a cell with a value or an empty cell before it."""
 
 
 def most_cells(stream: BinaryIO) -> int:
-    """Return the largest allowed number of cells for a workbook, and rewind the stream.
+    """Return the largest number of cells allowed in a workbook, and rewind the stream.
 
     Raises
     ------
@@ -104,19 +103,19 @@ def _require_short_rows(content: IO[bytes], name: str) -> None:
 
 
 class Room:
-    """The number of cells that a table may still have."""
+    """The number of cells that a table may still contain."""
 
     def __init__(self, cells: int = MOST_CELLS) -> None:
         self._left = cells
 
     def taken(self, rows: Iterable[Sequence[object]]) -> Iterator[Sequence[object]]:
-        """Yield the rows of a sheet; raise ValueError if there are too many rows or cells."""
+        """Yield the rows of a sheet; raise `ValueError` if there are too many rows or cells."""
         for number, row in enumerate(rows, start=1):
             self.take(len(row), number)
             yield row
 
     def take(self, cells: int, row: int) -> None:
-        """Count the cells of a row; raise ValueError if there are too many cells or rows."""
+        """Count the cells in a row; raise `ValueError` if there are too many cells or rows."""
         self._left -= cells
         if row > MOST_ROWS or self._left < 0:
             raise ValueError(
@@ -126,7 +125,7 @@ class Room:
 
 
 def read_text_bytes(stream: BinaryIO) -> bytes:
-    """Return the bytes of a text file; raise ValueError if they exceed the limit of a table."""
+    """Return the bytes of a text file; raise `ValueError` if there are too many for a table."""
     data = stream.read(TEXT_BYTES + 1)
     if len(data) > TEXT_BYTES:
         raise ValueError(
@@ -136,7 +135,7 @@ def read_text_bytes(stream: BinaryIO) -> bytes:
 
 
 def short_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a text; raise ValueError for a line above the limit."""
+    """Yield the lines of a text; raise `ValueError` for a line that is too long."""
     for number, line in enumerate(lines, start=1):
         if len(line) > LINE_CHARACTERS:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Interpret cells of other software's tables: ids, missing values, numbers, yes/no values.
+"""Interpret the cells of other software's tables: ids, missing values, numbers, yes or no.
 
 Each ``parse_...`` raises ``ValueError`` with the reason for a cell that it cannot read; nothing is
 guessed. The number format of a column (`NumberStyle`) is derived from all its cells, because the
@@ -16,7 +16,7 @@ MISSING: Final = frozenset(
      "<na>", "nan", "nat", "none", "null", "unk", "unknown", "missing", "k.a.", "k. a.",
      "not available", "not applicable", "not known", "no info", "no information"}
 )  # fmt: skip
-"""Spellings of a missing value, in any letter case."""
+"""Spellings of a missing value, in lower case."""
 
 _LONGEST_MISSING: Final = 40
 """Length of the longest spelling of a missing value; several blanks count as one."""
@@ -32,14 +32,14 @@ NO: Final = frozenset(
      "residual disease", "benign", "negativ", "n\u00e9gatif", "gutartig", "benigne", "b\u00e9nin",
      "b\u00e9nigne", "falsch", "faux"}
 )  # fmt: skip
-"""Spellings of "no" as a label, in any letter case, with blanks for ``-`` and ``_``."""
+"""Spellings of "no" in a cell, in lower case, with blanks for ``-`` and ``_``."""
 
 UNSEEN: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 """Invisible characters: soft hyphens, joiners, direction and byte order marks."""
 FORMULA_ERROR: Final = re.compile(
     r"#(REF!|VALUE!|DIV/0!|NAME\?|NUM!|NULL!|SPILL!|CALC!|FIELD!|GETTING_DATA|BLOCKED!)|Err:\d+"
 )
-"""Texts that spreadsheet programs show if a formula fails; #N/A means a missing value."""
+"""Pattern of the texts that spreadsheet programs show if a formula fails."""
 _ROUNDED: Final = re.compile(r"\d[.,]\d+E\+\d+")
 
 PLAIN_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
@@ -70,7 +70,7 @@ def is_blank(value: object) -> bool:
 
 
 class AmbiguousNumberError(ValueError):
-    """A cell may mean two different numbers, and no other cell in its column resolves this."""
+    """Raised if a cell may mean two different numbers, and its column does not decide."""
 
 
 def lower_text(text: str) -> str:
@@ -79,7 +79,7 @@ def lower_text(text: str) -> str:
 
 
 def parse_id(value: object) -> str:
-    """Return a case id as a string without outer blanks; a whole number gets no ``.0``.
+    """Return a case id as a string without outer blanks; whole numbers get no ``.0``.
 
     Invisible characters are removed.
 
@@ -103,7 +103,7 @@ def parse_id(value: object) -> str:
 
 
 def parse_label(value: object) -> bool | None:
-    """Return the boolean of a cell, such as ``1``, ``yes``, ``negative``; None if missing.
+    """Return the Boolean value of a cell, such as ``1``, ``yes``, ``negative``; None if missing.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def parse_label(value: object) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class NumberStyle:
-    """The meaning of comma and point in a column's numbers, where they may separate thousands.
+    """What a comma and a point mean in the numbers of a column.
 
     Each meaning is "decimal", "thousands", or "" if unknown.
     """
@@ -131,7 +131,7 @@ class NumberStyle:
 
 
 def parse_number(value: object, style: NumberStyle = NumberStyle()) -> float:
-    """Return a finite number; ``46.1%`` gives 0.461, and a decimal comma is accepted.
+    """Return a finite number; ``46.1%`` becomes 0.461, and a decimal comma is accepted.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def is_percent(value: object) -> bool:
 
 
 def style_of(cells: Iterable[object], hint: NumberStyle | None = None) -> NumberStyle:
-    """Return the number format of a column's cells.
+    """Return the number format of the cells in a column.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def style_of(cells: Iterable[object], hint: NumberStyle | None = None) -> Number
 
 
 def is_plain_column(cells: Iterable[object]) -> bool:
-    """Return whether no number of a column has a comma or an ambiguous point."""
+    """Return whether no number in a column has a comma or an ambiguous point."""
     return not any(
         isinstance(cell, str) and ("," in cell or _POINT_GROUP.fullmatch(cell.strip()))
         for cell in cells
@@ -208,7 +208,7 @@ def is_plain_column(cells: Iterable[object]) -> bool:
 
 
 def mixed_percent(cells: Sequence[object]) -> tuple[int, int] | None:
-    """Return the indices of a cell with and one without a percent sign, or None if all agree."""
+    """Return the indices of a cell with and a cell without a percent sign, or None."""
     signs = [index for index, cell in enumerate(cells) if is_percent(cell)]
     if not signs:
         return None

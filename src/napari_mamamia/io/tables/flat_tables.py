@@ -1,4 +1,4 @@
-"""Write flat records as a table: .csv, .xlsx and .parquet, one row for each record."""
+"""Write flat records as a .csv, .xlsx or .parquet table, with one row for each record."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -28,22 +28,23 @@ def write_flat_table(
     name: str = "table",
     overwrite: bool = False,
 ) -> None:
-    """Write a header and rows in the format of the suffix: ``.csv``, ``.xlsx`` or ``.parquet``.
+    """Write a header and rows in the format that the suffix of the path indicates.
 
-    Numbers have as many digits as are needed to read them back exactly, and whole numbers have no
-    decimal point; nan and infinite numbers become empty cells. `n_rows` is used for the progress,
-    and `name` is the name of the sheet. Cancelled work leaves no file.
+    The suffix is ``.csv``, ``.xlsx`` or ``.parquet``. Numbers have as many digits as are needed to
+    read them back exactly, and whole numbers have no decimal point; NaN and infinite numbers become
+    empty cells. `n_rows` is used for the progress, and `name` is the name of the sheet. If the work
+    is cancelled, no file remains.
 
     Raises
     ------
     FormatError
-        If `path` has another suffix.
+        If `path` has a different suffix.
     MissingExtraError
         If the suffix is ``.parquet`` and pyarrow is not installed.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     suffix = path.suffix.lower()
     if suffix == ".xlsx":
@@ -63,12 +64,12 @@ def write_flat_table(
 
 
 def can_write_parquet() -> bool:
-    """Return whether the extra ``parquet`` (pyarrow) is installed."""
+    """Return whether pyarrow (the extra ``parquet``) is installed."""
     return find_spec("pyarrow") is not None
 
 
 def import_parquet(module: str = "pyarrow") -> Any:
-    """Return a module of pyarrow, which is imported only when needed because this takes 0.1 s.
+    """Import and return a module of pyarrow; this is done on demand, because it takes 0.1 s.
 
     Raises
     ------
@@ -109,9 +110,9 @@ def write_parquet_table(
     MissingExtraError
         If pyarrow is not installed.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     arrow = import_parquet()
     arrays = {}

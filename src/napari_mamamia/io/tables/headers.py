@@ -1,4 +1,4 @@
-"""Find a table's header, columns, and rows of cases without comments and totals."""
+"""Find a table's header and columns, and separate cases from comments and totals."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ gesamtmittelwert vertrauensintervall konfidenzintervall m\u00e9dia \u015brednia 
 \u0441\u0443\u043c\u043c\u0430 skewness kurtosis aggregate summary qu
 """
 _NUMBERS_OF_ALL: Final = frozenset(_SUMMARY_WORDS.split())
-"""Names that programs and people use for summary rows."""
+"""Names of summary rows, as used by programs and people."""
 _OTHER_WORDS: Final = """
 of over all cases case the and patients subjects samples rows values value n dice dsc score scores
 hd nhd norm dev deviation standard error row result results lower upper low high bound limit
@@ -57,7 +57,7 @@ MOST_TITLES: Final = 30
 
 
 METRIC_DEFINITION: Final = "metric_definition"
-"""First cell of a comment row that describes how a table's numbers were computed."""
+"""First cell of a comment row that states how a table's numbers were computed."""
 
 
 _INDEX_NAMES: Final = frozenset({"", "unnamed:_0", "index"})
@@ -105,7 +105,7 @@ _BRACKETS: Final = re.compile(r"[\[(](.*)[\])]")
 
 
 def is_summary(cell: object) -> bool:
-    """Return whether the id cell of a row names a summary of other rows.
+    """Return whether a row's id cell names a summary of other rows.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def is_summary(cell: object) -> bool:
 
 
 def find_odd_ids(cells: Sequence[object]) -> frozenset[str]:
-    """Return the ids whose form differs from all others, in any language.
+    """Return the ids whose form differs from that of all others, in any language.
 
     An id is odd if all other ids have a digit and this id has none, if all other ids have a number
     of at least three digits and this id has a shorter number in a form that no cohort uses (cohorts
@@ -163,7 +163,7 @@ def _form(text: str) -> str:
 
 
 def find_statistic(cells: Sequence[tuple[str, NDArray[np.float64]]]) -> str:
-    """Return the statistic of the other rows that a row contains, or "".
+    """Return the name of the statistic of the other rows that a row contains, or "".
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def _is_written(text: str, value: float) -> bool:
 
 
 def unit_of(cell: object) -> str | None:
-    """Return the unit that a cell names, or None.
+    """Return the unit that a cell contains, or None.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def unit_of(cell: object) -> str | None:
 
 
 def is_unit_row(id_cell: object, others: list[object]) -> bool:
-    """Return whether a row has no id and only units or empty cells."""
+    """Return whether a row has no id, and its other cells are units or empty."""
     if id_cell is not None and str(id_cell).strip(" []()").casefold() not in _ID_OF_UNITS:
         return False
     filled = [cell for cell in others if cell is not None and str(cell).strip()]
@@ -213,7 +213,7 @@ def is_unit_row(id_cell: object, others: list[object]) -> bool:
 
 
 def split_unit(name: str) -> tuple[str, str]:
-    """Return a column's name without its unit in brackets, and the unit ("" if there is none).
+    """Return a column's name without the unit in brackets, and the unit or "".
 
     Examples
     --------
@@ -227,7 +227,7 @@ def split_unit(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A requested column; the first of its `spellings` that occurs is used.
+    """A requested column; the first of its `spellings` that a table contains is used.
 
     If no spelling occurs, exactly one of `synonyms` may replace it. A column with `is_id` may be
     the first column without a name, as pandas writes an index. With `is_exact`, an exact spelling
@@ -255,23 +255,23 @@ In a table with case_id and patient_id, case_id is used because a patient may ha
 
 
 def is_id_name(name: str) -> bool:
-    """Return whether a column's name is commonly used for ids."""
+    """Return whether a column name is commonly used for ids."""
     return spelled(name) in IDS.spellings
 
 
 def needed(name: str, *synonyms: str) -> Column:
-    """Return a column that a table must have."""
+    """Return a requested column that a table must contain."""
     return Column(name, (name,), synonyms, is_needed=True)
 
 
 def optional(name: str, *synonyms: str) -> Column:
-    """Return a column that a table may have."""
+    """Return a requested column that a table may lack."""
     return Column(name, (name,), synonyms)
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The position of a header (first and last row, counted from 0) and the column names."""
+    """Position of a header (first and last row, counted from 0) and the column names."""
 
     first: int
     last: int
@@ -280,7 +280,7 @@ class Header:
 
 
 def spelled(name: object) -> str:
-    """Return a column's name for comparison: lower case, with ``_`` for blanks and hyphens.
+    """Return a column name in comparable form: lower case, with ``_`` for blanks and hyphens.
 
     Examples
     --------
@@ -297,7 +297,7 @@ def strip_name(cell: object) -> str:
 
 
 def find_header(sheet: Sheet, columns: Sequence[Column], any_of: bool) -> Header | None:
-    """Return the first row, or pair of rows, that names the requested columns."""
+    """Return the first row, or pair of rows, that contains the names of the requested columns."""
     rows = sheet.rows[: MOST_TITLES + 2]
     if not columns:
         return find_full_header(rows)
@@ -317,7 +317,7 @@ def find_header(sheet: Sheet, columns: Sequence[Column], any_of: bool) -> Header
 
 
 def with_other_columns(header: Header) -> Header:
-    """Return a header that also has the other columns, except an index."""
+    """Return a header that also includes the other columns, except an index column."""
     places = dict(header.places)
     for index, name in enumerate(header.names):
         if name and index not in places.values() and not (index == 0 and is_index_name(name)):
@@ -326,7 +326,7 @@ def with_other_columns(header: Header) -> Header:
 
 
 def find_full_header(rows: Sequence[Sequence[object]]) -> Header | None:
-    """Return the first row that names nearly as many columns as any other row."""
+    """Return the first row that contains nearly as many names as any other row."""
     named = [sum(not is_blank(cell) for cell in row) for row in rows[: MOST_TITLES + 1]]
     most = max(named, default=0)
     if not most:
@@ -349,7 +349,7 @@ def find_full_header(rows: Sequence[Sequence[object]]) -> Header | None:
 
 
 def is_index_name(name: str) -> bool:
-    """Return whether a column's name is empty or a pandas name for an index."""
+    """Return whether a column name is empty, or is a name that pandas gives to an index."""
     return spelled(name) in _INDEX_NAMES
 
 
@@ -374,7 +374,7 @@ def _match_columns(
 
 
 def find_columns(names: Sequence[str], column: Column) -> list[int]:
-    """Return all positions of a requested column, preferring exact spelling."""
+    """Return all positions of a requested column; exact spelling takes precedence."""
     for spelling in column.spellings:
         exact = (str,) if column.is_exact else ()
         for plain in (*exact, spelled, lambda name: spelled(split_unit(name)[0])):
@@ -387,12 +387,12 @@ def find_columns(names: Sequence[str], column: Column) -> list[int]:
 
 
 def holds_ids(rows: Sequence[Sequence[object]]) -> bool:
-    """Return whether a first column without a name contains ids rather than row numbers."""
+    """Return whether a first column without a name contains ids and not row numbers."""
     return any(not str(row[0]).strip().isdecimal() for row in rows if row and not is_blank(row[0]))
 
 
 def require_once(path: Path, names: Sequence[str], columns: Sequence[Column]) -> None:
-    """Raise FormatError if two columns of a header match one requested column."""
+    """Raise `FormatError` if two columns of a header match the same requested column."""
     for column in columns:
         found = find_columns(names, column)
         if len(found) > 1:
@@ -406,7 +406,7 @@ def require_once(path: Path, names: Sequence[str], columns: Sequence[Column]) ->
 def explain_missing(
     path: Path, sheets: Sequence[Sheet], columns: Sequence[Column], any_of: bool
 ) -> FormatError:
-    """Return the error for a file that lacks requested columns, which names these columns."""
+    """Return the error for a file without the requested columns, which names them."""
     if not sheets or not any(sheet.rows for sheet in sheets):
         return FormatError(
             f"expected a table with a header in {path}, but it is empty: choose another file"
@@ -453,7 +453,7 @@ def _name_column(column: Column) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The row of a case: number in the file (from 1), cells, and problem."""
+    """The row of a case: its number in the file (from 1), its cells, and a problem or ""."""
 
     number: int
     cells: Sequence[object]
@@ -462,7 +462,7 @@ class Row:
 
 @dataclass(slots=True)
 class DataRows:
-    """The rows below a header in order, with comments, column units, and omitted rows."""
+    """The rows below a header in order, with comments, units of columns, and omitted rows."""
 
     rows: list[Row] = field(default_factory=list)
     comments: list[tuple[str, ...]] = field(default_factory=list)
@@ -484,7 +484,7 @@ class DataRows:
 
     @property
     def odd_note(self) -> str:
-        """Return a note about cases whose ids differ in form from the others, or ""."""
+        """Return a note about cases with ids of an unusual form, or ""."""
         if not self.odd:
             return ""
         return (
@@ -501,7 +501,7 @@ class DataRows:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about rows that were left out or may not be cases."""
+        """Sentences about rows that were left out, or that may not be cases."""
         headers = f"{_name_rows([str(row) for row in self.headers])} left out as a repeated header"
         notes = (*self.doubtful, self.odd_note, headers if self.headers else "")
         return tuple(filter(None, notes))
@@ -562,9 +562,9 @@ def data_rows(sheet: Sheet, header: Header, id_place: int | None, text: str) -> 
 
 
 def _part_odd_rows(data: DataRows, id_place: int | None) -> None:
-    """Leave out rows whose id is odd and whose numbers are a statistic of the other rows.
+    """Leave out rows with an odd id and with numbers that are a statistic of the other rows.
 
-    Other rows with an odd id stay, and are named in the notes.
+    Other rows with an odd id are kept and named in the notes.
     """
     if id_place is None:
         return

@@ -1,4 +1,4 @@
-"""Read sheets of .xlsx, .ods and .csv files as rows of cells; write .xlsx and .csv.
+"""Read sheets of .xlsx, .ods and .csv files as rows of cells, and write .xlsx and .csv.
 
 Source for .ods: OASIS OpenDocument 1.3, part 3, tables. A cell or row may be repeated a million
 times. Empty repetitions at the end are ignored, and others are counted before they are created.
@@ -31,7 +31,7 @@ from napari_mamamia.io.tables.budget import Room, most_cells
 from napari_mamamia.io.tables.text_rows import part_text, read_text
 
 Gaps: TypeAlias = Mapping[int, Mapping[int, str]]
-"""Reasons why cells have no value, by row and by column, both counted from 0."""
+"""Reasons why cells have no value, by row and column, both counted from 0."""
 Cell: TypeAlias = str | float | bool | None
 _TABLE: Final = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _OFFICE: Final = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
@@ -48,7 +48,10 @@ _HIDDEN_ROW: Final = re.compile(rb"<(?:\w+:)?row\b[^<>]*\bhidden=[\"'](?:1|true)
 _CHUNK: Final = 1 << 20
 _OVERLAP: Final = 64
 _MOST: Final = 1 << 20
-"""Largest number of such cells (our choice); a single merged range can have 17 billion cells."""
+"""Largest number of cells without a value (our choice).
+
+A single merged range can have 17 billion cells.
+"""
 _REFERENCE: Final = re.compile(r"([A-Za-z]{1,3})([0-9]{1,7})")
 
 
@@ -68,12 +71,12 @@ def cell_name(row: int, column: int) -> str:
 
 
 def gaps_of_sheet(part: Callable[[], IO[bytes]], rows: Sequence[Sequence[object]]) -> Gaps:
-    """Return the gaps in the rows of a sheet; `part` opens its XML.
+    """Return the cells of a sheet that only look empty; `part` opens the sheet's XML.
 
     Raises
     ------
     ValueError
-        If there are more gaps than the limit.
+        If there are too many such cells.
     """
     with part() as stream:
         if not _is_suspicious(stream):
@@ -89,7 +92,7 @@ def gaps_of_sheet(part: Callable[[], IO[bytes]], rows: Sequence[Sequence[object]
 
 
 def n_hidden_rows(part: Callable[[], IO[bytes]]) -> int:
-    """Return the number of hidden rows of a sheet, such as rows that a filter hides."""
+    """Return the number of hidden rows in a sheet, such as rows hidden by a filter."""
     count, before = 0, b""
     with part() as stream:
         while data := stream.read(_CHUNK):
@@ -103,7 +106,7 @@ def n_hidden_rows(part: Callable[[], IO[bytes]]) -> int:
 def merged_gaps(
     ranges: Sequence[MergedRange], rows: Sequence[Sequence[object]]
 ) -> dict[int, dict[int, str]]:
-    """Return the cells that lost their value to a merged range.
+    """Return the cells that lost their value when cells were merged.
 
     A range without a value in its first cell is ignored.
     """
@@ -194,15 +197,15 @@ def _parse_range(reference: str) -> MergedRange:
 
 
 NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""Characters that XML cannot contain."""
+"""Pattern of characters that XML cannot contain."""
 _LIKE_AN_ESCAPE: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
-"""Pattern of strings that spreadsheet programs read as an escaped character.
+"""Pattern of strings that spreadsheet programs would read as an escaped character.
 
 ``_x0041_`` is read as a character; ``_x005F_`` is an escaped underscore.
 """
 
 _EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
-"""The earliest time in a zip file; a constant time gives equal bytes for equal tables."""
+"""The earliest time possible in a zip file; with it, equal tables give equal bytes."""
 
 _HEAD: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 _FORMATS: Final = "http://schemas.openxmlformats.org"
@@ -234,7 +237,7 @@ _PARTS: Final = (
         "</Relationships>",
     ),
 )
-"""The minimal parts of a workbook. Source: ECMA-376, Office Open XML, part 1."""
+"""The minimal set of files in a workbook. Source: ECMA-376, Office Open XML, part 1."""
 
 
 def write_workbook(
@@ -245,18 +248,18 @@ def write_workbook(
     name: str,
     overwrite: bool = False,
 ) -> None:
-    """Write rows as the only sheet of an .xlsx file; nan and None are empty cells.
+    """Write rows as the only sheet of an .xlsx file; NaN and None become empty cells.
 
     Numbers have as many digits as are needed to read them back exactly. Characters that are invalid
-    in spreadsheets become "?", and a string that starts with = is not a formula. Cancelled work
-    leaves no file.
+    in spreadsheets become "?", and a string that starts with = is not a formula. If the work is
+    cancelled, no file remains.
 
     Raises
     ------
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     with saving(path, overwrite=overwrite) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as book:
@@ -324,7 +327,7 @@ _FORMULA: Final = "a formula without a stored result"
 
 @dataclass(slots=True)
 class OdsSheet:
-    """The name and rows of a sheet, with None for empty cells."""
+    """Name and rows of a sheet in an .ods file, with None for empty cells."""
 
     name: str
     rows: list[tuple[object, ...]] = field(default_factory=list)
@@ -335,7 +338,7 @@ class OdsSheet:
 
     @property
     def gaps(self) -> Gaps:
-        """The cells that only look empty."""
+        """The cells that only look empty, with the reasons."""
         gaps_by_row = merged_gaps(self.merged, self.rows)
         for row, cells in self.formulas.items():
             gaps_by_row[row] = {**gaps_by_row.get(row, {}), **cells}
@@ -343,7 +346,7 @@ class OdsSheet:
 
 
 def ods_sheets(stream: BinaryIO, text: str) -> Iterator[OdsSheet]:
-    """Yield the sheets of a file; `text` is the progress text.
+    """Yield the sheets in an .ods file; `text` is the progress text.
 
     Raises
     ------
@@ -371,7 +374,7 @@ class _Found:
     hidden_styles: set[str] = field(default_factory=set)
 
     def take(self, event: str, element: Element, room: Room) -> OdsSheet | None:
-        """Process the start or end of an element; return a sheet at its end."""
+        """Process the start or end of an XML element; return a sheet at the sheet's end."""
         if element.tag == f"{_TABLE}table" and event == "start":
             style = element.get(f"{_TABLE}style-name", "")
             name = element.get(f"{_TABLE}name", "")
@@ -471,17 +474,17 @@ def _read_line(part: Element) -> str:
 
 
 _SHOWN_AS: Final = re.compile(r'(?P<before>("[^"0#]*"|\\[A-Za-z_-])*)(?P<zeros>0+)')
-"""Number formats that show zeros or letters before a whole number: 0000, "DUKE_"000."""
+"""Number formats that display zeros or letters before a whole number: 0000, "DUKE_"000."""
 TEXT_TABLES: Final = (".csv", ".tsv", ".tab", ".txt")
 TABLES: Final = (*TEXT_TABLES, ".xlsx", ".xlsm", ".ods")
-"""File suffixes that `read_sheets` supports."""
+"""File suffixes supported by `read_sheets`."""
 _DAMAGED: Final = (zipfile.BadZipFile, OSError, EOFError, KeyError, ValueError, TypeError,
                    AttributeError, IndexError, SyntaxError, RuntimeError)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The rows of one sheet; all cells are text if `all_text`.
+    """The rows of one sheet; if `all_text` is True, all cells are strings.
 
     Rows may have unequal lengths. An empty cell is None, or "" in a text sheet. `gaps` are the
     cells that only look empty. `note` describes an assumption, for example about the encoding, or
@@ -499,16 +502,16 @@ class Sheet:
 
 @reads("a readable table", "save it again as .xlsx or CSV UTF-8")
 def read_sheets(path: Path, text: str) -> Iterator[Sheet]:
-    """Yield the sheets of a table; `text` is the progress text.
+    """Yield the sheets in a table file; `text` is the progress text.
 
     An .xlsx, .xlsm or .ods file gives its sheets, with hidden sheets last. A text file gives one
     sheet, which `text_rows.part_text` splits into cells. Because a title above the table may
-    suggest a wrong separator, the rows follow again, split by the other separators.
+    suggest a wrong separator, further sheets follow with the rows split at the other separators.
 
     Raises
     ------
     FormatError
-        If the file cannot be read or has another suffix.
+        If the file cannot be read or has a different suffix.
     """
     if not path.exists():
         raise FormatError(f"expected a table at {path}, but found nothing: check the file name")
@@ -526,17 +529,17 @@ def read_sheets(path: Path, text: str) -> Iterator[Sheet]:
 def write_sheet(
     rows: Sequence[Sequence[Cell]], path: Path, *, name: str, overwrite: bool = False
 ) -> None:
-    """Write rows as the only sheet of an .xlsx file, or as a .csv file; nan is an empty cell.
+    """Write rows as an .xlsx file with one sheet, or as a .csv file; NaN becomes an empty cell.
 
     Raises
     ------
     FormatError
-        If `path` has another suffix, or a string contains a control character, which is invalid in
-        .xlsx.
+        If `path` has a different suffix, or a string contains a control character, which is invalid
+        in .xlsx.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     suffix = path.suffix.lower()
     if suffix not in {".csv", ".xlsx"}:
@@ -553,7 +556,7 @@ def write_sheet(
 
 
 def as_written(text: str) -> Cell:
-    """Return the number or boolean that is written exactly as `text`, otherwise the string.
+    """Return the number or Boolean that would be written exactly as `text`, or else the string.
 
     Examples
     --------
@@ -620,7 +623,7 @@ def _is_hidden(sheet: Any) -> bool:
 
 
 def _read_shown(cell: Any) -> object:
-    """Return a cell's value, or the displayed text of a whole number with a prefixing format.
+    """Return a cell's value, or its displayed text if the format adds a prefix to a whole number.
 
     ``0001`` typed into a spreadsheet program is the number 1 with such a format, but an id must
     stay as displayed.

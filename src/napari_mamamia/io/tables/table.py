@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BadCell:
-    """A cell with an unexpected value: the row, counted from 0, and the reason."""
+    """A cell with an unexpected value: its row, counted from 0, and the reason."""
 
     row: int
     reason: str
@@ -51,7 +51,7 @@ class BadCell:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table's rows of cases and the positions of its requested columns.
+    """The rows of cases in a table, and the positions of the requested columns.
 
     `notes` are for the user. `doubtful` are the notes about rows that may or may not be cases.
     """
@@ -66,18 +66,18 @@ class Table:
     doubtful: tuple[str, ...] = ()
 
     def has(self, name: str) -> bool:
-        """Return whether the table has a requested column."""
+        """Return whether the table contains a requested column."""
         return name in self.header.places
 
     def column(self, name: str) -> list[object]:
-        """Return a column's cells, with None for rows that are too short."""
+        """Return the cells of a column, with None for rows that are too short."""
         place = self.header.places[name]
         return [row.cells[place] if place < len(row.cells) else None for row in self.rows]
 
     def numbers(
         self, name: str, *, low: float = -math.inf, high: float = math.inf, unit: str = ""
     ) -> tuple[list[float], list[BadCell]]:
-        """Return a column as numbers (nan for missing and invalid cells), and the invalid cells.
+        """Return a column as numbers (NaN for missing and invalid cells), and the invalid cells.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Table:
     def cells(
         self, name: str, parse: Callable[[object], T | None]
     ) -> tuple[list[T | None], list[BadCell]]:
-        """Return the cells of a column as parsed (None if invalid), and the invalid cells."""
+        """Return the parsed cells of a column (None if invalid), and the invalid cells."""
         values: list[T | None] = []
         bad = []
         for index, cell in enumerate(self.column(name)):
@@ -142,7 +142,7 @@ class Table:
         return values, bad
 
     def require_cases(self) -> None:
-        """Raise FormatError if a row may not be a case, for callers that cannot show notes."""
+        """Raise `FormatError` if a row may not be a case, for callers that cannot show notes."""
         if self.doubtful:
             raise FormatError(
                 f"expected a row for each case and nothing else in {self.path}, but "
@@ -196,7 +196,7 @@ def read_table(
     any_of: bool = False,
     takes_others: bool = False,
 ) -> Table:
-    """Return the first table of a file that has the requested columns.
+    """Return the first table in a file that contains the requested columns.
 
     In an .xlsx or .ods file, the first sheet with these columns is read. The header may follow up
     to 30 title rows or comments, and may span two rows.

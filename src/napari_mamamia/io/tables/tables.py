@@ -49,27 +49,27 @@ _FIRST: Final = frozenset(
         "reason",
     ]
 )
-"""Columns that every version of the table has; later columns may be missing."""
+"""Columns that the table has in every version; later columns may be missing."""
 
 
 def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
-    """Write one row for each case, with the columns from `list_score_columns`.
+    """Write a table with a row for each case and the columns from `list_score_columns`.
 
     The suffix determines the format: ``.csv``, ``.xlsx`` (one sheet "case_scores", in which invalid
     characters become "?") or ``.parquet`` (strings and float64). Numbers have as many digits as are
-    needed to read them back exactly. nan and infinite values are empty cells. Cancelled work leaves
-    no file.
+    needed to read them back exactly. NaN and infinite values are empty cells. If the work is
+    cancelled, no file remains.
 
     Raises
     ------
     FormatError
-        If `path` has another suffix.
+        If `path` has a different suffix.
     MissingExtraError
         If the suffix is ``.parquet`` and pyarrow is not installed.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     columns = list_score_columns(rows)
     cells = [[getattr(row, name) for name in columns] for row in rows]
@@ -81,9 +81,9 @@ def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool 
 
 @reads("a score table", "score the cases again")
 def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
-    """Return the rows of a score table; empty cells become nan, and further columns are ignored.
+    """Return the rows of a score table, with NaN for empty cells; other columns are ignored.
 
-    Columns that a table from an earlier version lacks become nan, or "" for strings.
+    Columns that a table from an earlier version lacks become NaN, or "" for strings.
 
     Raises
     ------
@@ -115,9 +115,9 @@ def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
 
 
 def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
-    """Write dataclasses, mappings, sequences and plain values as JSON.
+    """Write dataclasses, mappings, sequences and plain values to a JSON file.
 
-    nan and infinite numbers become null, enum members become their values, paths and mapping keys
+    NaN and infinite numbers become null, enum members become their values, paths and mapping keys
     become strings (file names as in `readable_name`), and numpy scalars and arrays become numbers
     and lists.
 
@@ -126,9 +126,9 @@ def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
     TypeError
         If `content` contains any other type.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     text = json.dumps(plain_content(content), indent=2, ensure_ascii=False, allow_nan=False)
     write_text_atomically(path, text + "\n", overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""Read the rows of a text table (.csv, .tsv, .txt) from various programs and countries.
+"""Read the rows of a text table (.csv, .tsv, .txt) written by any program in any country.
 
 Cells are separated by commas, semicolons, tabs or ``|``.
 A first line ``sep=;``, as in Excel, names the separator.
@@ -35,16 +35,16 @@ BLANKS_BETWEEN: Final = (
     "row.names=FALSE) in R"
 )
 _LOOKED_AT: Final = 40
-"""Number of lines from which the separator is chosen; a header may follow 30 titles."""
+"""Number of lines that are read to choose the separator; a header may follow 30 titles."""
 
 
 def read_text(path: Path) -> tuple[str, str]:
-    """Return the text of a table within the size limit, and a note if the encoding was guessed.
+    """Return the text of a table, and a note if the encoding was guessed.
 
     Raises
     ------
     OSError
-        If the system cannot read the file.
+        If the file cannot be read.
     ValueError
         If the file is too large, is another kind of file, or has an unknown encoding.
     """
@@ -61,7 +61,7 @@ def read_text(path: Path) -> tuple[str, str]:
 
 
 def has_blanks_between(line: str, *, quoted: bool = False) -> bool:
-    """Return whether a line has several cells separated by blanks, as R writes tables."""
+    """Return whether several cells in a line are separated by blanks, as R writes tables."""
     is_parted = any(sign in line for sign in _SEPARATORS)
     return not is_parted and len(line.split()) > 1 and (not quoted or line.startswith('"'))
 
@@ -72,7 +72,7 @@ def read_own_rows(path: Path) -> list[Sequence[object]]:
     Raises
     ------
     OSError
-        If the system cannot read the file.
+        If the file cannot be read.
     ValueError
         If the file is too large, or is not UTF-8.
     csv.Error
@@ -85,7 +85,7 @@ def read_own_rows(path: Path) -> list[Sequence[object]]:
 
 
 def part_text(content: str, text: str) -> Iterator[list[Sequence[object]]]:
-    """Yield the rows of a text for each possible separator, with the most likely first.
+    """Yield the rows of a text for each possible separator, the most likely separator first.
 
     A later separator may be correct if a title above the table contains another character more
     often. A line ``sep=;`` determines the separator; its row stays as an empty row, so that row

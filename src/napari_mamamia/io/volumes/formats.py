@@ -1,4 +1,4 @@
-"""The table of volume formats with suffixes, readers, writers and required packages.
+"""Table of volume formats, with their suffixes, readers, writers and required packages.
 
 Readers are imported only when a file is opened, because napari checks in the GUI thread whether the
 plugin reads a path.
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class VolumeFormat:
-    """One file format.
+    """Definition of a file format.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ FORMATS: Final = (
         require_with="dicom.elements:require_pydicom",
     ),
 )
-"""All formats; DICOM only as segmentations (SEG), because images are series (`io.exam`)."""
+"""All formats; DICOM is included only for segmentations, because images are series."""
 
 
 def _suffixes(wanted: Callable[[VolumeFormat], object]) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ WRITTEN_SUFFIXES: Final = _suffixes(lambda one: one.write_with)
 _BY_SUFFIX: Final = {end: one for one in FORMATS for end in one.suffixes}
 _VOXELS: Final = tuple(end for one in FORMATS for end in one.voxel_suffixes)
 MASKS_EXPECTED: Final = "ID.nii.gz, ID.nrrd, ID.seg.nrrd, ID.mha, ID.mhd, ID.hdr or ID.dcm (SEG)"
-"""Names of mask files that a folder may contain, for messages."""
+"""Names of mask files that a folder can contain, as text for messages."""
 
 
 def suffix_of(name: str) -> str:
@@ -90,19 +90,19 @@ def suffix_of(name: str) -> str:
 
 
 def format_of(name: str) -> VolumeFormat | None:
-    """Return the format that a file's name indicates, or None."""
+    """Return the format that a file name indicates, or None."""
     return _BY_SUFFIX.get(suffix_of(name))
 
 
 def require_readers(names: Iterable[str]) -> None:
-    """Raise `MissingExtraError` unless all volume files with such names can be read."""
+    """Raise `MissingExtraError` unless the packages for all volume files are installed."""
     for volume_format in {format_of(name) for name in names}:
         if volume_format is not None and volume_format.require_with:
             function_of(volume_format.require_with)()
 
 
 def function_of(reference: str) -> Callable[..., Any]:
-    """Return the function named ``module:function`` in the table."""
+    """Import and return the function named ``module:function``."""
     module, _, name = reference.partition(":")
     function: Callable[..., Any] = getattr(import_module(f"napari_mamamia.io.{module}"), name)
     return function

@@ -34,23 +34,23 @@ BROKEN: Final[Any] = (
     isal_zlib.error,
     zlib_ng.error,
 )
-"""Errors that occur when a damaged or truncated file is read."""
+"""Exceptions raised when a damaged or truncated file is read."""
 
 
 class Content(Enum):
-    """The kind of voxels in a file, which determines the decompressor."""
+    """The kind of voxels in a file (image or mask), which determines the decompressor."""
 
     IMAGE = "image"
     MASK = "mask"
 
 
 def open_gzip(raw: BinaryIO, content: Content) -> Any:
-    """Return a reader of the decompressed bytes of `raw`; closing it leaves `raw` open."""
+    """Return a reader for the decompressed bytes of `raw`; closing it leaves `raw` open."""
     return (igzip if content is Content.IMAGE else gzip_ng).open(raw)
 
 
 def open_zlib(raw: BinaryIO) -> io.BufferedReader:
-    """Return a reader of the decompressed bytes of a zlib stream; later bytes are ignored."""
+    """Return a reader for the decompressed bytes of a zlib stream; later bytes are ignored."""
     return io.BufferedReader(_ZlibReader(raw))
 
 
@@ -90,6 +90,6 @@ def inflate_block(packed: bytes, size: int) -> bytes:
 
 
 def crc32_of(data: Any, before: int = 0) -> int:
-    """Return the CRC-32 of bytes that follow data with the CRC `before`."""
+    """Return the CRC-32 of bytes that follow data whose CRC-32 is `before`."""
     crc: int = zlib_ng.crc32(data, before)
     return crc

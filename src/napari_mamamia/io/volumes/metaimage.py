@@ -46,7 +46,7 @@ _CONVERT: Final = "convert the file with 3D Slicer or SimpleITK to .nii.gz, or t
 def open_metaimage(
     path: Path, content: Content = Content.IMAGE
 ) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
-    """Yield the header of a MetaImage and its bytes from the first voxel on.
+    """Yield the header of a MetaImage, and its bytes starting at the first voxel.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def _parse_header(path: Path, fields: Mapping[str, str]) -> VolumeHeader:
 
 
 def _require_plain(path: Path, fields: Mapping[str, str]) -> None:
-    """Raise FormatError for elements that change the storage or meaning of voxels."""
+    """Raise `FormatError` for header elements that change how voxels are stored or interpreted."""
     expected = (
         ("BinaryData", ("true",), "binary voxels"),
         ("ElementNumberOfChannels", ("1",), "one value in each voxel"),
@@ -133,10 +133,10 @@ def _require_plain(path: Path, fields: Mapping[str, str]) -> None:
 def _read_grid(
     path: Path, fields: Mapping[str, str], shape: tuple[int, int, int], *, is_flat: bool
 ) -> tuple[Grid, tuple[str, ...]]:
-    """Return the grid and warnings about it; the file's matrix has a row for each axis in LPS.
+    """Return the grid, and warnings about it.
 
-    AnatomicalOrientation is not used for the position: ITK writes this element but never reads it.
-    A flat image is one slice of 1 mm.
+    The matrix in the file has a row for each axis, in LPS. AnatomicalOrientation is not used for
+    the position: ITK writes this element but never reads it. A flat image is one slice of 1 mm.
     """
     spacing = np.array([*_numbers(path, fields, _SPACINGS), *[1.0] * is_flat][:3])
     directions = _numbers(path, fields, _DIRECTIONS, optional=True)

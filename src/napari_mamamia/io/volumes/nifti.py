@@ -52,7 +52,7 @@ _GEOMETRY: Final = (
 
 
 def make_nifti_header(grid: Grid, n_volumes: int, stored: np.dtype[Any]) -> bytes:
-    """Return the bytes that precede the voxels in a NIfTI file on `grid`.
+    """Return the bytes before the voxels in a NIfTI file for `grid`.
 
     If the grid came from a NIfTI file, the geometry fields are copied byte for byte, in that file's
     byte order, but without free text, which may name the patient. Otherwise the affine, rounded to
@@ -92,7 +92,7 @@ def _make_header_fields(grid: Grid) -> Any:
 
 
 def stored_grid(grid: Grid) -> Grid:
-    """Return `grid` as read back from a NIfTI file, in float32 and without a source header."""
+    """Return `grid` as it would be read back from a NIfTI file: float32, no source header."""
     if grid.nifti_header is not None:
         return grid
     return Grid(grid.shape, grid.affine.astype(np.float32))
@@ -102,7 +102,7 @@ def stored_grid(grid: Grid) -> Grid:
 def open_nifti(
     path: Path, content: Content = Content.IMAGE
 ) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
-    """Yield the header of a NIfTI file and its bytes from the first voxel on.
+    """Yield the header of a NIfTI file, and its bytes starting at the first voxel.
 
     The first bytes, not the name, determine whether the file is compressed; `content` affects only
     the speed.
@@ -123,7 +123,7 @@ def open_nifti(
 def open_nifti_pair(
     path: Path, content: Content = Content.IMAGE
 ) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
-    """Yield the header of a NIfTI or Analyze 7.5 pair, and the bytes of the voxel file.
+    """Yield the header of a NIfTI or Analyze 7.5 file pair, and the bytes of the voxel file.
 
     Either file may be compressed, and `path` may name either file. In other respects, the function
     behaves like `open_nifti`.
@@ -169,13 +169,13 @@ def _skip_to_voxels(stream: VoxelStream, header: VolumeHeader, offset: int, done
 
 @reads("a readable NIfTI file", "copy or download the file again")
 def read_nifti_header(path: Path) -> VolumeHeader:
-    """Return the header of a NIfTI file; only its first bytes are read."""
+    """Return the header of a NIfTI file, reading only its first bytes."""
     with open_nifti(path) as (header, _):
         return header
 
 
 def write_nifti(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> None:
-    """Write voxels to ``.nii`` or ``.nii.gz``, and verify the file.
+    """Write voxels to a ``.nii`` or ``.nii.gz`` file, and verify the file.
 
     If `grid` came from a NIfTI file, the geometry in the header is copied from that file byte for
     byte; otherwise the affine is rounded to float32, as NIfTI-1 stores it.
@@ -197,7 +197,7 @@ def write_nifti(array: Planes, grid: Grid, path: Path, *, overwrite: bool = Fals
     ValueError
         If array and grid differ in shape, or the type cannot be stored.
     SaveConflictError, SaveError
-        As `save_volume`.
+        As in `save_volume`.
     """
     if array.ndim not in (3, 4) or array.shape[-3:] != grid.shape:
         raise ValueError(

@@ -22,20 +22,20 @@ from napari_mamamia.io.volumes.streams import refusal
 NIFTI1_BYTES: Final = 348
 NIFTI2_BYTES: Final = 540
 EXTENSION_FLAG: Final = bytes(4)
-"""Bytes after the header; zeros mean that there is no extension."""
+"""Bytes after the header that state that there is no extension."""
 
 _SIZES: Final[Mapping[int, Any]] = {NIFTI1_BYTES: Nifti1Header, NIFTI2_BYTES: Nifti2Header}
 _SINGLE_FILE: Final = (b"n+1", b"n+2")
 _TWO_FILES: Final = (b"ni1", b"ni2")
 _ANALYZE_ORIGIN: Final = slice(253, 259)
-"""Location of SPM's ``originator``: three int16, the voxel (from 1) at the origin."""
+"""Position of SPM's ``originator``: three int16, the voxel (counted from 1) at the origin."""
 _NOT_VOLUMES: Final = range(1004, 1011)
 """Intent codes of matrices, vectors, points, triangles and quaternions.
 
 Source: nifti1.h, NIFTI_INTENT_GENMATRIX to NIFTI_INTENT_QUATERNION.
 """
 _UNITS: Final = {1: ("metres", 1000.0), 3: ("micrometres", 0.001)}
-"""Name and size in mm of length units other than mm; unknown units count as mm."""
+"""Name and size in mm of length units other than mm; an unknown unit is taken as mm."""
 _UNIT_BITS: Final = 0x07
 _SILENT: Final = logging.Logger(__name__, level=logging.CRITICAL + 1)
 
@@ -43,7 +43,7 @@ _SILENT: Final = logging.Logger(__name__, level=logging.CRITICAL + 1)
 def parse_nifti_header(
     path: Path, raw: bytes, *, in_two_files: bool = False
 ) -> tuple[VolumeHeader, int]:
-    """Return the header in the first bytes of a NIfTI file, and the offset of the voxels.
+    """Return the header in the first bytes of a NIfTI file, and the byte offset of the voxels.
 
     The affine is chosen as in nibabel: the sform if its code is above 0, otherwise the qform,
     otherwise the spacing with x towards the patient's left and the origin in the middle. It is in
@@ -89,7 +89,7 @@ def is_nifti2(raw: bytes) -> bool:
 
 
 def known_fields(raw: bytes) -> Any:
-    """Return nibabel's view of header bytes in any version and byte order, or None if unknown."""
+    """Return nibabel's view of a header of any version and byte order, or None if unknown."""
     for size, kind in _SIZES.items():
         byte_order = _byte_order(raw, size)
         if byte_order is not None and len(raw) >= size:
@@ -120,7 +120,7 @@ def _require_no_matrix(path: Path) -> None:
 
 
 def _from_analyze(fields: Any, raw: bytes) -> Any:
-    """Return an Analyze 7.5 header as NIfTI without orientation, positioned as in nibabel.
+    """Return an Analyze 7.5 header as NIfTI without orientation, positioned as by nibabel.
 
     The origin is SPM's if it is near the volume, otherwise the middle of the volume. Bytes that
     have a meaning only in NIfTI are cleared, because they may have any value in Analyze.
@@ -299,7 +299,7 @@ def _describe_unit(fields: Any) -> str:
 
 
 def unit_of(fields: Any) -> tuple[str, float]:
-    """Return the unit of a header's lengths and its size in mm."""
+    """Return the length unit of a header, and its size in mm."""
     return _UNITS.get(int(fields["xyzt_units"]) & _UNIT_BITS, ("mm", 1.0))
 
 

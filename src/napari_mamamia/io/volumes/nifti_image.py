@@ -1,4 +1,4 @@
-"""Convert arrays on a grid to nibabel images in memory and back, without files."""
+"""Convert arrays on a grid to nibabel images and back, in memory."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def nifti_image(array: NDArray[Any], grid: Grid) -> "Nifti1Image":
-    """Return ``(z, y, x)`` or ``(n, z, y, x)`` voxels as an image ``(x, y, z)``, with n last.
+    """Return voxels ``(z, y, x)`` or ``(n, z, y, x)`` as a nibabel image.
 
-    The header's geometry is that of the grid's source file; voxels are a view of `array`, except
-    that bool becomes uint8.
+    The image has the axes ``(x, y, z)``, with n last. The header's geometry is that of the grid's
+    source file; voxels are a view of `array`, except that bool becomes uint8.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def nifti_image(array: NDArray[Any], grid: Grid) -> "Nifti1Image":
 
 
 def grid_and_voxels(image: "SpatialImage") -> tuple[Grid, NDArray[Any]]:
-    """Return the grid and the voxels ``(z, y, x)`` of an image with one volume.
+    """Return the grid and the voxels ``(z, y, x)`` of an image that contains one volume.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Read 3-D NRRD volumes, raw or gzip, from one or two files, and write them to one file."""
+"""Read 3-D NRRD volumes (raw or gzip, in one or two files), and write them to one file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ _TO_RAS: Final[Mapping[str, tuple[int, int, int]]] = {
     "left-posterior-superior": (-1, -1, 1),
     "lps": (-1, -1, 1),
 }
-"""Signs that convert each patient space to RAS.
+"""Signs that convert coordinates in each patient space to RAS.
 
 Source: NRRD format definition, "space" field, https://teem.sourceforge.net/nrrd/format.html.
 """
@@ -37,7 +37,7 @@ _DATA_FILE: Final = ("data file", "datafile")
 _ENCODINGS: Final = (*_GZIP, "raw")
 _NAMES: Final[Mapping[str, str]] = {"float32": "float", "float64": "double"}
 _MOST_LAYERS: Final = 1 << 32
-"""Largest number of bytes of all layers, which are in memory at once (our choice).
+"""Largest total size in bytes of all layers, which are in memory at once (our choice).
 
 This allows 60 segments of 400 x 400 x 400 voxels.
 """
@@ -48,7 +48,7 @@ _CONVERT: Final = "convert the file with 3D Slicer or SimpleITK to a 3-D gzip NR
 def open_nrrd(
     path: Path, content: Content = Content.IMAGE
 ) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
-    """Yield the header of an NRRD file and its bytes from the first voxel on.
+    """Yield the header of an NRRD file, and its bytes starting at the first voxel.
 
     `content` affects only the speed.
 
@@ -110,7 +110,7 @@ def read_layers(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
 
 @reads("a readable NRRD file", "copy or download the file again")
 def read_nrrd_pairs(path: Path, start: str) -> dict[str, str]:
-    """Return the ``key:=value`` strings of a header whose keys begin with `start`."""
+    """Return the ``key:=value`` strings in a header whose keys begin with `start`."""
     fields, _ = _read_fields(path)
     return {key: str(value) for key, value in fields.items() if key.startswith(start)}
 
@@ -123,7 +123,7 @@ def write_nrrd(
     pairs: Sequence[tuple[str, str]] = (),
     overwrite: bool = False,
 ) -> None:
-    """Write voxels as a gzip-compressed NRRD in left-posterior-superior space, and verify the file.
+    """Write voxels as gzip-compressed NRRD in left-posterior-superior space; verify the file.
 
     The affine is written in full precision. The writer of pynrrd is not used, because it writes the
     time into the header; identical masks must give identical files.
@@ -147,7 +147,7 @@ def write_nrrd(
     ValueError
         If array and grid differ in shape, or the data type or a string cannot be stored.
     SaveConflictError, SaveError
-        As `save_volume`.
+        As in `save_volume`.
     """
     if array.shape != grid.shape:
         raise ValueError(

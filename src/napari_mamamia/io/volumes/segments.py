@@ -21,7 +21,7 @@ _REPRESENTATIONS: Final = ("SourceRepresentation", "MasterRepresentation")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedSegment:
-    """One segment in a file, with its number, name and bool voxels ``(z, y, x)``."""
+    """A segment in a file, with its number, name and voxels, bool ``(z, y, x)``."""
 
     number: int
     name: str
@@ -65,7 +65,7 @@ def join_segments(
 
 
 def require_no_name(labels: LabelMap, label: float | str | None) -> None:
-    """Raise FormatError if a label name is given for a file of several values without names."""
+    """Raise `FormatError` if a label name is given for a file without label names."""
     if isinstance(label, str) and len(labels.values) > 1:
         values = ", ".join(f"{value:g}" for value in labels.values[:5])
         raise FormatError(
@@ -76,7 +76,7 @@ def require_no_name(labels: LabelMap, label: float | str | None) -> None:
 
 @reads("a segmentation of 3D Slicer", "save the file again, or save a label map as .nii.gz")
 def read_segment_labels(path: Path, label: float | str | None) -> tuple[VolumeHeader, LabelMap]:
-    """Return the header and the labels of a ``.seg.nrrd`` with one layer or overlapping layers.
+    """Return the header and labels of a ``.seg.nrrd`` with one layer or overlapping layers.
 
     A single layer keeps the values in the file. In several layers, segments keep their LabelValue
     if these are unique; otherwise segments are numbered from 1 in their order.
@@ -108,7 +108,7 @@ def read_segment_labels(path: Path, label: float | str | None) -> tuple[VolumeHe
 
 @reads("a segmentation of 3D Slicer", "save the file as a segmentation again")
 def read_segment_names(path: Path) -> list[tuple[int, str]]:
-    """Return the label value and the name of each segment from the header of a ``.seg.nrrd``.
+    """Return the label value and name of each segment, from the header of a ``.seg.nrrd``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Read the bytes of a volume file, decompressed on demand; an invalid file raises `FormatError`."""
+"""Read the bytes of a volume file, decompressing on demand."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,14 +20,14 @@ _SKIP_BYTES: Final = 1 << 20
 
 
 class _Reader(Protocol):
-    """Protocol with the required methods of an open file."""
+    """Protocol for the methods of an open file that this module needs."""
 
     def read(self, size: int, /) -> bytes: ...
     def readinto(self, out: Any, /) -> int | None: ...
 
 
 class VoxelStream:
-    """The decompressed bytes of one open file, which are read once in order.
+    """The decompressed bytes of an open file, which are read once in order.
 
     `path` is named in messages; `at_most` is the largest possible number of remaining bytes.
     """
@@ -46,14 +46,14 @@ class VoxelStream:
             raise self._make_damage_error(error) from error
 
     def take(self, size: int) -> bytes:
-        """Return exactly the next `size` bytes, or raise `FormatError` if the file ends earlier."""
+        """Return exactly the next `size` bytes; raise `FormatError` if the file ends before."""
         data = self.head(size)
         if len(data) != size:
             raise _too_short(self.path)
         return data
 
     def fill(self, out: memoryview) -> None:
-        """Fill the byte buffer `out`, or raise `FormatError` if the file ends earlier."""
+        """Fill the byte buffer `out`; raise `FormatError` if the file ends before it is full."""
         try:
             got = self._reader.readinto(out)
         except BROKEN as error:
@@ -68,12 +68,12 @@ class VoxelStream:
             yield
 
     def finish(self) -> None:
-        """Read a compressed file to its end to verify its checksum; surplus voxels are allowed."""
+        """Read a compressed file to its end to verify its checksum; extra voxels are accepted."""
         for _ in self.rest():
             pass
 
     def rest(self) -> Iterator[None]:
-        """Read to the end like `finish`, in steps of at most 1 MiB."""
+        """Read to the end of the file like `finish`, in steps of at most 1 MiB."""
         while self.is_packed and self.head(_SKIP_BYTES):
             yield
 
@@ -100,12 +100,12 @@ def open_stream(
     is_gzip: bool | None = None,
     is_zlib: bool = False,
 ) -> Iterator[VoxelStream]:
-    """Open a file for reading from byte `start` on, and decompress gzip (any number of members).
+    """Open a file for reading from byte `start` on, decompressing gzip if necessary.
 
     Parameters
     ----------
     path
-        The file.
+        The file, which may contain any number of gzip members.
     start
         Offset of the first byte to read, or of the gzip stream that contains this byte.
     content
@@ -140,7 +140,7 @@ def open_stream(
 
 
 def find_voxel_file(path: Path, name: str, element: str) -> Path:
-    """Return the voxel file named in a header, which must be in the header's folder.
+    """Return the voxel file that a header names, which must be in the header's folder.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def find_voxel_file(path: Path, name: str, element: str) -> Path:
 
 
 def refusal(path: Path, expected: str, came: str, remedy: str) -> FormatError:
-    """Return the error about `path` with the expected content, actual content and remedy."""
+    """Return the error about `path`, with expected content, actual content and remedy."""
     return FormatError(f"{path}: expected {expected}, but {came}: {remedy}")
 
 

@@ -1,4 +1,4 @@
-"""Write voxels block by block to a complete file or no file, and verify them by re-reading."""
+"""Write voxels block by block, so that a file is complete or absent, and verify them."""
 
 import struct
 import zlib
@@ -25,7 +25,7 @@ from napari_mamamia.io.volumes.inflate import crc32_of, inflate_block
 # The following code writes a gzip file in blocks and verifies each block while writing.
 
 BLOCK_BYTES: Final = 1 << 16
-"""Number of bytes that are compressed and verified at a time.
+"""Number of bytes compressed and verified at a time.
 
 Smaller blocks need more time in Python; larger blocks contain more zeros without being all zero
 (measured).
@@ -37,7 +37,7 @@ _HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 Equal voxels can give different bytes, because isal rarely misses a repetition (in 3 of 240 files).
 """
 _END: Final = b"\x03\x00"
-"""An empty last block. Source: RFC 1951, section 3.2.6."""
+"""An empty last deflate block. Source: RFC 1951, section 3.2.6."""
 _RAW: Final = -15
 _INVERTED: Final = 0xFFFFFFFF
 _LEVEL: Final = 1
@@ -50,7 +50,7 @@ zlib read them 3 to 7 times faster (4.5 ms instead of 15 ms for 44 MB with isal,
 
 
 class BlockGzip:
-    """One gzip member that consists of independent blocks.
+    """Writer of one gzip member that consists of independent blocks.
 
     Blocks of zeros, which form most of a tumour mask, are compressed once and repeated. Every other
     block is decompressed again and compared with its input.
@@ -58,7 +58,7 @@ class BlockGzip:
     Parameters
     ----------
     write
-        Function that takes the compressed bytes.
+        Function that receives the compressed bytes.
     """
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
@@ -71,7 +71,7 @@ class BlockGzip:
         write(_HEADER)
 
     def add(self, data: bytes) -> None:
-        """Add the bytes of one block; raise `ValueError` if it decompresses to different bytes."""
+        """Add the bytes of a block; raise `ValueError` if they change when decompressed again."""
         packed = self._deflate.compress(data) + self._deflate.flush(isal_zlib.Z_FULL_FLUSH)
         if inflate_block(packed, len(data)) != data:
             raise ValueError("a compressed block does not decompress to its input")
@@ -87,7 +87,7 @@ class BlockGzip:
         self._n_zeros += size
 
     def close(self) -> None:
-        """Write the end of the file."""
+        """Write the end of the gzip member."""
         self._write_zeros()
         # gzip stores the size modulo 2^32.
         self._write(_END + struct.pack("<II", self._crc, self._size & 0xFFFFFFFF))
@@ -105,13 +105,13 @@ class BlockGzip:
 
 
 class PlainBlocks:
-    """The blocks of an uncompressed file."""
+    """Writer of the blocks of an uncompressed file."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write = write
 
     def add(self, data: bytes) -> None:
-        """Add the bytes of one block."""
+        """Add the bytes of a block."""
         self._write(data)
 
     def add_zeros(self, size: int) -> None:
@@ -131,18 +131,17 @@ def _packed_zeros(size: int) -> bytes:
 T = TypeVar("T")
 
 _Steps: TypeAlias = Generator[int, None, int]
-"""Generator that yields the number of finished planes and returns the CRC-32 of the file's bytes.
-"""
+"""Generator that yields the number of planes written and returns the CRC-32 of the file."""
 
 
 _BUFFER_BYTES: Final = 1 << 20
 _YIELD_SECONDS: Final = 0.05
 _SLOW_BYTES: Final = 1 << 23
-"""File size above which the file is forced to the disk in a thread, with progress."""
+"""File size in bytes above which the file is forced to the disk in a thread, with progress."""
 
 
 class Planes(Protocol):
-    """Voxels to write: an array, or an iterable of planes that is read once.
+    """Voxels to write: an array, or an iterable of planes that is read only once.
 
     A plane is valid until the next plane is requested; None represents a plane of zeros. Iterating
     may raise `FormatError`.
@@ -150,7 +149,7 @@ class Planes(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape ``(z, y, x)``, or ``(n, z, y, x)`` of an array with several volumes."""
+        """Shape ``(z, y, x)``, or ``(n, z, y, x)`` for an array with several volumes."""
 
     @property
     def ndim(self) -> int:
@@ -158,7 +157,7 @@ class Planes(Protocol):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of every plane."""
+        """Data type of every plane."""
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the planes, or the volumes of an array with 4 axes."""
@@ -180,10 +179,10 @@ class LabelPlanes:
         self.dtype: np.dtype[Any] = self._crop.dtype
         width = self.shape[2]
         self.filled = range(self._box.start[1] * width, self._box.stop[1] * width)
-        """Range of a flat plane that may hold non-zero values."""
+        """Range of indices in a flattened plane that may have non-zero values."""
 
     def __iter__(self) -> Iterator[NDArray[Any] | None]:
-        """Yield the planes one after another in the same memory."""
+        """Yield the planes; each overwrites the memory of the previous one."""
         (first, top, left), (stop, bottom, right) = self._box.start, self._box.stop
         plane: NDArray[Any] = np.zeros(self.shape[1:], self.dtype)
         for z in range(self.shape[0]):
@@ -196,7 +195,7 @@ class LabelPlanes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VolumeContent:
-    """The content of a volume file.
+    """The content of a volume file to write.
 
     `array` is ``(z, y, x)`` or ``(n, z, y, x)``; its values are written in the type `stored`, which
     differs from the array's type only in byte order (bool becomes uint8). `plain` comes first and
@@ -212,12 +211,12 @@ class VolumeContent:
 
     @property
     def n_planes(self) -> int:
-        """The number of planes in all volumes together."""
+        """Total number of planes in all volumes."""
         return int(np.prod(self.array.shape[:-2]))
 
 
 def stored_type(array: Planes, byte_order: Literal["<", ">"] = "<") -> np.dtype[Any]:
-    """Return the array's type in `byte_order`, or uint8 for bool, as the type in the file.
+    """Return the data type in the file: the array's type in `byte_order`, or uint8 for bool.
 
     Raises
     ------
@@ -243,7 +242,8 @@ def save_volume(
 ) -> None:
     """Write `content` to a temporary file, compare it with the voxels, and rename the file.
 
-    Progress counts planes. Cancelled work leaves an older file unchanged and no new file.
+    Progress is reported in planes. If cancelled, an older file is unchanged and no new file
+    remains.
 
     Compressed blocks are decompressed and compared with the voxels while they are written. Then the
     checksum of the file is compared with that of the written bytes, and the header with the
@@ -265,7 +265,7 @@ def save_volume(
     Raises
     ------
     SaveConflictError
-        If `target` exists and `overwrite` is off.
+        If `target` exists and `overwrite` is False.
     SaveError
         If writing fails, or the file differs when it is read back. The message names the
         difference.
@@ -327,7 +327,7 @@ def _checksum_of(path: Path, done: int) -> _Steps:
 
 
 def report_steps(steps: Generator[int, None, T], total: int, text: str) -> T:
-    """Run `steps` to its result, and report the yielded number of steps every 50 ms."""
+    """Run the generator `steps` to its end; report the number it yields every 50 ms."""
     last = perf_counter()
     with closing(steps):
         while True:

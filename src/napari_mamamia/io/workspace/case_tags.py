@@ -1,4 +1,4 @@
-"""Readers' tags on whole cases, with one event for each change.
+"""Readers' tags on cases, stored as one event for each change.
 
 Each run of the program writes its own file in the workspace's folder ``case_tags``, so no tag is
 lost, and two windows never wait for each other (see `event_store`).
@@ -19,11 +19,11 @@ from napari_mamamia.io.workspace.event_store import Event, EventWriter, read_eve
 TAGS_FOLDER: Final = "case_tags"
 
 _one_at_a_time: Final = threading.Lock()
-"""Lock for the threads of one program, which share a file."""
+"""Lock for the threads of a program, which share one file."""
 
 
 def append_tag(workspace: Path, reader: str, case_id: str, tag: str, *, on: bool) -> CaseTag:
-    """Record that a reader set or removed a tag, and return the tag with its time.
+    """Record that a reader set or removed a tag; return the tag with its time.
 
     The event is on the disk when the function returns.
 
@@ -32,7 +32,7 @@ def append_tag(workspace: Path, reader: str, case_id: str, tag: str, *, on: bool
     CaseError
         If `reader` cannot name a folder.
     SaveError
-        If the system cannot write the event. Earlier tags remain.
+        If the event cannot be written. Earlier tags remain.
     """
     folder = workspace / TAGS_FOLDER
     with _one_at_a_time, EventWriter(folder, reader) as writer:
@@ -69,7 +69,7 @@ def read_tag_notes(workspace: Path) -> tuple[CaseTag, ...]:
 
 
 def _last_about(folder: Path, case_id: str, tag: str) -> tuple[str, ...]:
-    """Return the hash of the last event of a case and tag, which a new event must follow.
+    """Return the hash of the last event about a case and tag, which a new event must follow.
 
     If a file cannot be read, the clocks determine the order, and the tag is still recorded.
     """

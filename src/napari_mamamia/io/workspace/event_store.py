@@ -1,4 +1,4 @@
-"""Events from several people about one data set, in one file for each writer.
+"""Store events of several people about one data set, with one file for each writer.
 
 ::
 
@@ -43,13 +43,13 @@ from napari_mamamia.io.workspace.workspace import file_name
 SCHEMA: Final = 1
 _SUFFIX: Final = ".jsonl"
 _REST: Final = len(b'{"hash":"",') + 64
-"""Offset of the bytes in a line that the line's hash covers."""
+"""Offset of the first byte in a line that the line's hash covers."""
 _CLOCK: Final = len("2026-11-22T12:00:00.000000+00:00")
 _BODY: Final = b'","body":'
 
 
 class Event(NamedTuple):
-    """One event with its writer, computer, time and content.
+    """An event with its writer, computer, time and content.
 
     The type is a tuple because there are hundreds of thousands of events, and creating a tuple
     takes a third of the time of a dataclass.
@@ -92,7 +92,7 @@ def merge_events(chains: Iterable[Sequence[Event]]) -> tuple[Event, ...]:
 
 
 def list_past(by_hash: Mapping[str, Event], hashes: Iterable[str]) -> set[str]:
-    """Return the hashes of the given events and of all events that these have seen or follow."""
+    """Return the hashes of some events and of all earlier events that they have seen or follow."""
     past: set[str] = set()
     left = list(hashes)
     while left:
@@ -145,22 +145,21 @@ def _rank_event(event: Event) -> tuple[str, str, str, str, int, str]:
 
 _SEEN: Final = re.compile(rb'"[0-9a-f]{64}"(?:,"[0-9a-f]{64}")*')
 _HALVES: Final = (b"\\ud", b"\\uD")
-"""Escapes of lone surrogates in JSON, for which `json_text` raises an error."""
+"""JSON escapes that may be lone surrogates, for which `json_text` raises an error."""
 _DEEP: Final = 64
 _SHORT: Final = 80
-"""Size below which event bodies are parsed once and shared.
+"""Size in bytes below which event bodies are parsed once and shared.
 
 Short bodies are often equal, for example when a case is claimed. Bodies are never changed.
 """
 _Bodies: TypeAlias = dict[bytes, dict[str, Any]]
 _RUN: Final = secrets.token_hex(4)
-"""Random text that distinguishes this run of a program from earlier runs with the same process id.
-"""
+"""Random text that distinguishes this process from earlier ones with the same process id."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventProblem:
-    """A description of a file's problem; `path` is relative to the store's folder."""
+    """A problem in a file; `path` is relative to the store's folder."""
 
     path: str
     text: str
@@ -174,13 +173,12 @@ class _FileRead:
     head: str = NO_ORIGIN
     count: int = 0
     sessions: frozenset[tuple[str, str, str]] = frozenset()
-    """Readers, computers and runs that wrote the file; there is only one unless files were joined.
-    """
+    """Readers, computers and sessions that wrote the file; only one unless files were joined."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventLog:
-    """All events of a folder, and the problems of its files.
+    """All events in a folder, and the problems in its files.
 
     Every undamaged line counts, even after a gap; each gap is a problem.
     """
@@ -190,22 +188,22 @@ class EventLog:
 
     @property
     def chains(self) -> Mapping[str, tuple[Event, ...]]:
-        """The events of each file in order, by the file's path within the folder."""
+        """The events in each file in order, by the file's path within the folder."""
         return {name: file.events for name, file in self.files.items()}
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """All events in one order from `merge_events`, which is computed at each call."""
+        """All events in the order of `merge_events`, computed at each call."""
         return merge_events(file.events for file in self.files.values())
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """The hash of the last event in each file; a new event has seen all these events."""
+        """Hash of the last event in each file; a new event has seen all these events."""
         return tuple(sorted(file.head for file in self.files.values() if file.events))
 
 
 class EventWriter:
-    """The file of one reader in this run of the program, created with the first event.
+    """Writer of the file of one reader in this process; the first event creates the file.
 
     Parameters
     ----------
@@ -219,7 +217,7 @@ class EventWriter:
     CaseError
         If `reader` cannot name a folder.
     SaveConflictError, SaveError
-        As `AppendFile`.
+        As in `AppendFile`.
 
     Examples
     --------
@@ -249,13 +247,13 @@ class EventWriter:
 
     @property
     def head(self) -> str:
-        """The hash of the file's last line, which the next line stores."""
+        """Hash of the last line in the file, which the next line stores."""
         return self._lines.head
 
     def append(
         self, body: Mapping[str, Any], seen: Iterable[str] = (), *, is_forced: bool = True
     ) -> Event:
-        """Append an event, and force it to the disk if `is_forced`.
+        """Append an event; if `is_forced`, force it to the disk.
 
         Raises
         ------
@@ -346,8 +344,8 @@ def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = 
 def _list_files(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield each event file below a folder with its relative path, without following links.
 
-    `os.scandir` is used because a program examines several hundred files at every step. A folder
-    without read permission is skipped, because readers may have private folders.
+    `os.scandir` is used because several hundred files may be listed at every step. A folder without
+    read permission is skipped, because readers may have private folders.
     """
     left = [("", str(folder))]
     while left:
@@ -407,7 +405,7 @@ def _scan_file(path: Path, name: str, known: _FileRead, bodies: _Bodies) -> _Fil
 
 
 def _scan_whole_lines(path: Path, known: _FileRead, bodies: _Bodies) -> _FileRead | None:
-    """Return the content of an undamaged file from one writer, or None.
+    """Return the content of an undamaged file with a single writer, or None.
 
     The function takes a fifth of the usual time. It returns None if any line is unexpected, and
     `scan_chained_lines` then examines the file.
@@ -435,7 +433,7 @@ def _scan_whole_lines(path: Path, known: _FileRead, bodies: _Bodies) -> _FileRea
 
 
 def _parse_lines(data: bytes, first: Event, known: _FileRead, bodies: _Bodies) -> list[Event]:
-    """Return the events in complete lines, starting with `first` and all by the same writer.
+    """Return the events in complete lines, starting with `first`, all by the same writer.
 
     Raises
     ------
@@ -541,7 +539,7 @@ def _require_exact(value: object) -> None:
 
 
 def name_session() -> str:
-    """Return a unique name for a session, used as a file name."""
+    """Return a unique name for a session, which is used as a file name."""
     return f"{os.getpid()}-{secrets.token_hex(4)}"
 
 

@@ -1,4 +1,4 @@
-"""Readers' findings, with an event for each answer or landmark that is set or removed.
+"""Readers' findings, stored as an event for each answer or landmark that changes.
 
 As for tags, each run of the program writes its own file in the workspace's folder ``findings`` (see
 `event_store`). An event contains only changes, so two windows of one reader do not overwrite each
@@ -29,24 +29,24 @@ FINDINGS_FOLDER: Final = "findings"
 _VERSION: Final = 1
 _LONGEST_PLACE: Final = 40
 FindingsKey: TypeAlias = tuple[str, str]
-"""A case by `case_key` and a reader."""
+"""Key of the findings of one reader on one case: the `case_key` and the reader."""
 
 _one_at_a_time: Final = threading.Lock()
-"""Lock for the threads of one program, which share a file."""
+"""Lock for the threads of a program, which share one file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingsChange:
-    """Changes to the findings of one case.
+    """Changes to the findings on a case.
 
     Parameters
     ----------
     form
         Name, edition and SHA-256 of the form that was answered.
     answers
-        New answers by question and location, in the form of a reading event.
+        New answers by question and location, in the form used in reading events.
     computed
-        The `answers` that the program filled in.
+        Those `answers` that the program filled in.
     removed
         Questions and locations whose answers were removed.
     centres
@@ -70,7 +70,7 @@ class FindingsChange:
 
 @dataclass(frozen=True, slots=True)
 class FindingsRecord:
-    """The current findings of one case and reader.
+    """The current findings of a reader on a case.
 
     `at` is the time of the last event. `problems` describe damaged lines in the whole folder, and
     `n_newer` counts events from a later version. Both are skipped and reported.
@@ -96,7 +96,7 @@ def append_findings(workspace: Path, reader: str, case_id: str, change: Findings
     CaseError
         If `reader` cannot name a folder.
     SaveError
-        If the system cannot write the event. Earlier events remain.
+        If the event cannot be written. Earlier events remain.
     """
     body = {
         "version": _VERSION,
@@ -125,7 +125,7 @@ def _write_mark(one: MarkedPoint) -> dict[str, Any]:
 
 @reads("readers' findings", "check the folder findings of the workspace")
 def read_findings(workspace: Path) -> Mapping[FindingsKey, FindingsRecord]:
-    """Return the current findings of every case and reader; empty if there are none.
+    """Return the current findings of every reader on every case; empty if there are none.
 
     The last answer of a reader to a question about a location counts. Incomplete and damaged lines,
     and lines from a later version, are skipped.
@@ -153,7 +153,7 @@ def read_findings(workspace: Path) -> Mapping[FindingsKey, FindingsRecord]:
 
 
 def count_findings_problems(workspace: Path) -> tuple[int, int]:
-    """Return the number of damaged lines, and of events from a later version, in all findings."""
+    """Return the number of damaged lines and of events from later versions in all findings."""
     log = read_events(workspace / FINDINGS_FOLDER)
     newer = [event for event in log.events if event.body.get("version") != _VERSION]
     return len(log.problems), len(newer)

@@ -1,9 +1,9 @@
-"""The journal of a mask, which saves every step when the mouse button is released.
+"""The journal of a mask, in which every editing step is saved when the mouse is released.
 
-``refined/READER/ID.journal`` beside the mask contains one JSON line for each opening, step, undo,
-redo, jump and saving. The file only grows. It records how the annotation was made, so the mask can
-be reproduced bit for bit. The lines form a chain, whose first record refers to the case, reader,
-grid, format and initial mask.
+``refined/READER/ID.journal``, next to the mask, contains one JSON line for each opening, step,
+undo, redo, jump and saving. The file only grows. It records how the annotation was made, so the
+mask can be reproduced bit for bit. The lines form a chain, whose first record refers to the case,
+reader, grid, format and initial mask.
 """
 
 import base64
@@ -44,7 +44,7 @@ FORMAT_VERSION: Final = 3
 
 _LEVEL: Final = 1
 _MOST_VOXELS: Final = 1 << 31
-"""Largest number of voxels of a volume (our choice); breast exams have 5 to 200 million."""
+"""Largest number of voxels in a volume (our choice); breast exams have 5 to 200 million."""
 _NOT_FINITE: Final = "float"
 _SYNC_AFTER_S: Final = 0.5
 """Longest time in s between two writes to the disk.
@@ -63,12 +63,12 @@ _NO_RECORD: Final = (
     AttributeError,
     MemoryError,
 )
-"""Exceptions from reading JSON of another form."""
+"""Exceptions raised when JSON with an unexpected structure is read as a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Opening of a case for editing, with the state to which the following steps apply.
+    """Record of the opening of a case, with the state to which the following steps apply.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Saving of a mask, with the SHA-256 of the file and the CRC-32 of its labels.
+    """Record of the saving of a mask, with the SHA-256 of the file and the CRC-32 of its labels.
 
     `head` is the hash of the last record that the mask includes, because a reader may continue
     painting during saving, or "" if unknown.
@@ -117,7 +117,7 @@ JournalRecord: TypeAlias = Opened | edits.Step | edits.Turn | edits.Jump | Saved
 
 
 def encoded(record: JournalRecord) -> bytes:
-    """Return a record as one line of JSON with the current time."""
+    """Return a record as a line of JSON with the current time."""
     content = {"at": datetime.now(UTC).isoformat(timespec="microseconds"), **_encode_record(record)}
     head = json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
     if not isinstance(record, edits.Step):
@@ -126,7 +126,7 @@ def encoded(record: JournalRecord) -> bytes:
 
 
 def decoded(entry: Mapping[str, Any]) -> tuple[str, JournalRecord]:
-    """Return the time of a record and the record.
+    """Return the time of a record, and the record.
 
     Raises
     ------
@@ -362,7 +362,7 @@ def _decode_bytes(text: str) -> bytes:
 
 
 def journal_path(mask_path: Path) -> Path:
-    """Return the path of the journal of a reader's mask.
+    """Return the path of the journal for a reader's mask.
 
     Examples
     --------
@@ -393,9 +393,9 @@ class PlacedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A record that is unreadable, or that does not follow the previous record.
+    """A damaged place: a record that is unreadable or does not follow the previous record.
 
-    `record` is the position in the file, counted from 1; `is_lost` is whether the record is
+    `record` is the position in the file, counted from 1; `is_lost` states whether the record is
     unreadable.
     """
 
@@ -406,13 +406,13 @@ class Damage:
 
     @property
     def text(self) -> str:
-        """The position and kind of the damage as a string."""
+        """Position and kind of the damage as text."""
         return f"record {self.record} (byte {self.start}): {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class JournalContents:
-    """All records up to the first damage."""
+    """The records of a journal, up to the first damaged one."""
 
     records: tuple[PlacedRecord, ...]
     damage: Damage | None = None
@@ -420,7 +420,7 @@ class JournalContents:
 
 @reads("a journal", "choose the journal next to the mask")
 def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
-    """Yield all records of a journal in order, and a `Damage` for each record that was changed.
+    """Yield all records of a journal in order, and a `Damage` for each changed record.
 
     A readable record that does not follow the previous record comes after its `Damage`.
 
@@ -457,7 +457,7 @@ def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
 
 @reads("a journal", "choose the journal next to the mask")
 def read_journal(path: Path) -> JournalContents:
-    """Return all records of a journal up to the first damage.
+    """Return the records of a journal, up to the first damaged one.
 
     The errors are those of `scan_journal`.
     """
@@ -470,7 +470,7 @@ def read_journal(path: Path) -> JournalContents:
 
 
 class Journal:
-    """The journal at `path`, opened by one window.
+    """A journal that is open in one window.
 
     Writing never raises. Records that cannot be written stay in memory, `problem` reports this, and
     every later write tries again. Several threads may use the journal.
@@ -505,12 +505,12 @@ class Journal:
 
     @property
     def waiting(self) -> int:
-        """The number of records that are not on the disk yet."""
+        """Number of records that have not been written to the disk yet."""
         return len(self._queue)
 
     @property
     def problem(self) -> str:
-        """The reason why steps are not recorded, or "" if they are recorded."""
+        """Reason why steps are not being recorded, or "" if they are."""
         if not self._reason:
             return ""
         return (
@@ -520,7 +520,7 @@ class Journal:
         )
 
     def begin(self, opened: Opened) -> None:
-        """Write `opened` before the next record, so that opening alone writes no file."""
+        """Write `opened` before the next record, so that merely opening a case writes no file."""
         self._header = opened
 
     def write(self, record: JournalRecord) -> None:
@@ -533,7 +533,7 @@ class Journal:
             self._write_queue()
 
     def mark(self) -> str:
-        """Return the hash of the last record for `Saved`, or "" if records are still waiting.
+        """Return the hash of the last record, for `Saved`, or "" if records are still unwritten.
 
         Records in memory, including the opening, are written first if possible.
         """
@@ -545,16 +545,16 @@ class Journal:
             return "" if self._queue or self._lines is None else self._lines.head
 
     def retry(self) -> None:
-        """Try to write the waiting records."""
+        """Try to write the records that could not be written."""
         with self._lock:
             self._write_queue()
 
     def know(self, number: int, start: int) -> None:
-        """Store the position of a step from an earlier run for `read_back`."""
+        """Store the position of a step from an earlier session for `read_back`."""
         self._starts[number] = start
 
     def read_back(self, number: int) -> Difference:
-        """Return the difference of a step from memory or from the file.
+        """Return the change made by a step, read from memory or from the file.
 
         Raises
         ------
@@ -573,7 +573,7 @@ class Journal:
         )
 
     def set_aside(self) -> Path | None:
-        """Rename the file, begin a new one, and return the new name of the old file.
+        """Rename the file and start a new one; return the new name of the old file.
 
         If renaming fails, the result is None and `problem` is set.
         """
@@ -590,7 +590,7 @@ class Journal:
             return target
 
     def close(self) -> None:
-        """Force all records to the disk and close the file; remove an empty file.
+        """Force all records to the disk and close the file; delete the file if it is empty.
 
         A later record, for example from a save in progress, is still added.
         """

@@ -1,4 +1,4 @@
-"""Readers' measurements, with an event for each measurement that is drawn or removed.
+"""Readers' measurements, stored as an event for each one drawn or removed.
 
 As for tags, each run of the program writes its own file in the workspace's folder ``measurements``,
 so nothing is lost and two windows never wait for each other (see `event_store`). Coordinates are
@@ -22,12 +22,12 @@ MEASUREMENTS_FOLDER: Final = "measurements"
 _SCHEMA: Final = 1
 
 _one_at_a_time: Final = threading.Lock()
-"""Lock for the threads of one program, which share a file."""
+"""Lock for the threads of a program, which share one file."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasurementRecord:
-    """The measurements in a workspace, in the order of drawing.
+    """The measurements in a workspace, in the order in which they were drawn.
 
     `problems` describe damaged lines, and `n_newer` counts events from a later version. Both are
     skipped.
@@ -39,7 +39,7 @@ class MeasurementRecord:
 
 
 def append_measurement(workspace: Path, measurement: Measurement) -> Measurement:
-    """Save a measurement of `measurement.reader`, and return it with its id and time.
+    """Save a measurement of `measurement.reader`; return it with its id and time.
 
     The event is on the disk when the function returns.
 
@@ -48,7 +48,7 @@ def append_measurement(workspace: Path, measurement: Measurement) -> Measurement
     CaseError
         If the reader cannot name a folder.
     SaveError
-        If the system cannot write the event. Earlier events remain.
+        If the event cannot be written. Earlier events remain.
     """
     points = [[f"{mm:.3f}" for mm in point] for point in measurement.points_mm]
     body = {
@@ -72,12 +72,12 @@ def append_measurement(workspace: Path, measurement: Measurement) -> Measurement
 
 
 def take_back_measurement(workspace: Path, measurement: Measurement) -> None:
-    """Record that a reader removed a measurement, which remains in the file.
+    """Record that a reader removed a measurement; the measurement stays in the file.
 
     Raises
     ------
     CaseError, SaveError
-        As `append_measurement`.
+        As in `append_measurement`.
     """
     body = {"remove": measurement.measurement_id, "version": _SCHEMA}
     _append_event(workspace, measurement.reader, body, (measurement.measurement_id,))
@@ -85,7 +85,7 @@ def take_back_measurement(workspace: Path, measurement: Measurement) -> None:
 
 @reads("readers' measurements", "check the folder measurements of the workspace")
 def read_measurements(workspace: Path, case_id: str | None = None) -> MeasurementRecord:
-    """Return the current measurements of one case or all cases; empty if there are none.
+    """Return the current measurements on one case or on all cases; empty if there are none.
 
     Readers can remove only their own measurements. Incomplete and damaged lines are skipped.
 

@@ -1,12 +1,13 @@
-"""Find the workspace of a data set, even after both were moved, and record its data set.
+"""Find the workspace of a data set, even after both were moved.
 
 The first match is used. A sentence gives the reason, and warnings name the folders that were not
 chosen:
 
 1. the folder that was chosen on this account, unless its file names another data set;
-2. a folder beside the data set whose file names the data set: first a folder with its current path,
-   then a folder with only the same cases, then the folder ``<name>-workspace``, then the latest;
-3. ``<name>-workspace`` beside the data set;
+2. a folder next to the data set whose file names the data set: first a folder with its current
+   path, then a folder with only the same cases, then the folder ``<name>-workspace``, then the
+   latest;
+3. ``<name>-workspace`` next to the data set;
 4. the folder that was chosen on this account for the same cases at a former path;
 5. a folder of this program in the user's documents whose file names the data set;
 6. a new folder, as in `io.workspace.preferences.workspace_for`.
@@ -19,8 +20,8 @@ If the folder is not writable, 5 is used; if there is no such folder, the first 
 read-only.
 
 ``mamamia_workspace.json`` names each data set that the workspace serves by its relative path and by
-fingerprints of some of its cases. A data set is never changed, so only the workspace records the
-connection.
+fingerprints of some of its cases. A data set is never changed, so the connection is recorded only
+in the workspace.
 """
 
 import hashlib
@@ -75,7 +76,7 @@ _ALSO: Final = "the folder {0} also contains masks of this data set, which are n
 
 
 class Relation(StrEnum):
-    """The relation of a workspace to a data set, according to the workspace's file.
+    """How a workspace is related to a data set, according to the workspace's own file.
 
     OTHER means a data set with the same case ids but different images, whose masks would be
     confused with those of this data set: more than half of the recorded cases that exist differ. A
@@ -90,16 +91,16 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceMark:
-    """The record of a data set, with its root and the fingerprints of some cases by id."""
+    """The entry for a data set in a workspace's file: its root, and fingerprints of some cases."""
 
     root: Path
     prints: Mapping[str, str]
 
     def write(self, workspace: Path) -> None:
-        """Write the record into an existing workspace, unless it is already there.
+        """Write the entry into the file of an existing workspace, if it is not there yet.
 
-        A workspace that does not exist or is not writable stays unchanged, because nothing depends
-        on the record until the workspace is moved.
+        A workspace that does not exist or is not writable is not changed, because the entry is
+        needed only after the workspace is moved.
         """
         if not self.prints or not workspace.is_dir():
             return
@@ -128,7 +129,7 @@ class WorkspaceMark:
 
 
 def prints_of(data_set: DataSet, case_ids: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return the fingerprints, by id, of the named existing cases, or of eight cases.
+    """Return the fingerprints, by id, of the named cases that exist, or of eight cases.
 
     A fingerprint covers the size, the beginning and the end of a case's first image file. An
     unreadable file has no fingerprint.
@@ -144,13 +145,13 @@ def prints_of(data_set: DataSet, case_ids: tuple[str, ...] = ()) -> dict[str, st
 
 
 def _first_file(case: CaseFiles) -> Path:
-    """Return the first image file of a case; of a DICOM study the first by name."""
+    """Return the first image file of a case; for a DICOM study, the first by name."""
     is_study = case.source is not None and case.source.is_dir()
     return next(list_source(case), Path()) if is_study else case.phases[0].files[0]
 
 
 def relation_to(workspace: Path, data_set: DataSet) -> Relation:
-    """Return a workspace's relation to a data set; UNKNOWN if the workspace has no record."""
+    """Return how a workspace is related to a data set; UNKNOWN if its file has no entry."""
     entries = _look_up_entries(workspace)
     ids = tuple(sorted({case_id for entry in entries for case_id in entry["cases"]}))
     if not ids:
@@ -162,15 +163,15 @@ def relation_to(workspace: Path, data_set: DataSet) -> Relation:
 
 
 def points_to(workspace: Path, data_set: Path) -> bool:
-    """Return whether the record in a workspace names the current path of a data set."""
+    """Return whether the file of a workspace contains the current path of a data set."""
     path = _path_between(workspace, data_set)
     return any(up_entry["path"] == path for up_entry in _look_up_entries(workspace))
 
 
 def _copied_from(workspace: Path, data_set: DataSet) -> Path | None:
-    """Return the existing data set of the same cases that the workspace belongs to, else None.
+    """Return a different existing data set with the same cases to which a workspace belongs.
 
-    A workspace that is named after `data_set`, such as a copied one, does not belong to another.
+    The result is None if there is none, or if the workspace is named after `data_set`.
     """
     copied = None
     for entry in _look_up_entries(workspace):
@@ -198,7 +199,7 @@ def _is_elsewhere(root: Path, other_root: Path) -> bool:
 
 
 def _is_replaced(root: Path, data_set: DataSet, prints: Mapping[str, str]) -> bool:
-    """Return whether `root` holds other images under the same names by now."""
+    """Return whether `root` now contains different images under the same names."""
     for case_id in prints:
         file = _first_file(data_set.case(case_id))
         if file.is_relative_to(data_set.root):
@@ -262,7 +263,7 @@ def _path_between(workspace: Path, data_set: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkspacePlace:
-    """The folder of a workspace, the reason for the choice, and warnings about other folders."""
+    """The chosen workspace folder, the reason for the choice, and warnings about other folders."""
 
     root: Path
     why: str
@@ -293,7 +294,7 @@ def find_workspace(data_set: DataSet, preferences: Preferences) -> WorkspacePlac
 
 
 def require_own(workspace: Path, data_set: DataSet) -> None:
-    """Raise an error if a folder is the workspace of another data set with equal case ids.
+    """Raise an error if a folder is the workspace of a different data set with equal case ids.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Settings that are stored between sessions, such as the reader's name and the workspaces."""
+"""Settings stored between sessions, such as the reader's name and the workspaces."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ _KIND_OF: Final = {
     **dict.fromkeys(("images", "segmentations", "patient_info_files"), LayoutKind.MAMA_MIA),
     **dict.fromkeys(("imagesTr", "imagesTs", "labelsTr", "labelsTs"), LayoutKind.PATTERN),
 }
-"""The layouts by folder name."""
+"""Kind of layout by the name of a folder that is typical of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class _TeamMasks:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The content of the file: the stored part of `Preferences`."""
+    """Content of the preferences file: the stored part of `Preferences`."""
 
     reader: str | None = None
     workspaces: tuple[_Choice, ...] = ()
@@ -88,7 +88,7 @@ _CODEC: Final = RecordCodec(
 
 
 def load_preferences() -> Preferences:
-    """Return the stored preferences, or defaults if there are none.
+    """Return the stored preferences, or the defaults if nothing is stored.
 
     A damaged file also gives defaults, and is renamed to ``preferences.json.bad``. A file that is
     temporarily unreadable gives defaults with a `problem`, which are never saved.
@@ -117,7 +117,7 @@ def load_preferences() -> Preferences:
 
 
 def save_preferences(preferences: Preferences) -> None:
-    """Write the changes in `preferences` since loading, or all settings if never loaded.
+    """Save the changes to `preferences` since loading, or all settings if never loaded.
 
     Changes that another window or program has saved in the meantime are kept; if both changed a
     setting, the value in `preferences` is stored.
@@ -178,7 +178,7 @@ def _write_preferences(preferences: Preferences, path: Path) -> None:
 
 
 def remember_workspace(preferences: Preferences, data_set: Path, workspace: Path) -> Preferences:
-    """Return preferences with `workspace` as the workspace of `data_set`.
+    """Return preferences in which `workspace` is the workspace of `data_set`.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def remember_workspace(preferences: Preferences, data_set: Path, workspace: Path
 
 
 def remember_recent(preferences: Preferences, data_set: Path) -> Preferences:
-    """Return preferences with `data_set` as the latest of at most ten recent data sets."""
+    """Return preferences with `data_set` first in the list of at most ten recent data sets."""
     data_set = absolute(data_set)
     others = (path for path in preferences.recent if path != data_set)
     return replace(preferences, recent=(data_set, *others)[:_MOST_RECENT])
@@ -213,15 +213,15 @@ def remember_team_masks(
 
 
 def team_masks_of(preferences: Preferences, ranking: Path) -> dict[str, Path]:
-    """Return the folders of masks that were chosen for the teams of a ranking, by team."""
+    """Return the mask folders chosen for the teams in a ranking, by team."""
     here = absolute(ranking)
     return {team: masks for folder, team, masks in preferences.team_masks if folder == here}
 
 
 def workspace_for(data_set: Path, preferences: Preferences) -> Path:
-    """Return the workspace folder of a data set (root folder or file) without creating it.
+    """Return the workspace folder for a data set (root folder or file) without creating it.
 
-    The folder is the one that was chosen before, or otherwise ``<name>-workspace`` beside the data
+    The folder is the one that was chosen before, or otherwise ``<name>-workspace`` next to the data
     set. If that folder is not writable, it is ``napari-mamamia/<name>-<code>-workspace`` in the
     user's documents; the code distinguishes data sets with the same name. A file or folder inside a
     data set has the workspace of that data set.
@@ -248,7 +248,7 @@ def _find_stem(data_set: Path) -> str:
 
 
 def outermost(path: Path) -> Path:
-    """Return the data set that contains `path`, or `path` itself."""
+    """Return the outermost data set that contains `path`, or `path` itself."""
     for parent in list(path.parents)[:4]:
         kind = _KIND_OF.get(path.relative_to(parent).parts[0])
         if kind is not None and recognise(parent) is kind:

@@ -1,4 +1,4 @@
-"""An annotation protocol: a JSON file with common settings for several readers.
+"""Annotation protocols: JSON files with common settings for several readers.
 
 ::
 
@@ -43,12 +43,12 @@ _TOOLS: Final = {
     "smooth": Tool.SMOOTH,
 }
 _RETIRED: Final = ("tolerance", "features", "sampling")
-"""Keys of the previous SmartPaint brush, which the present brush does not use."""
+"""Keys of the previous SmartPaint brush, which the current brush does not use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """The structure of a label; `value` is 1 to 255."""
+    """A label that readers draw, with its name; `value` is 1 to 255."""
 
     value: int
     name: str
@@ -56,7 +56,7 @@ class Structure:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The settings of a protocol.
+    """The settings in an annotation protocol.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Provenance as a JSON file next to each mask: ``ID.json`` next to ``ID.nii.gz``."""
+"""Store provenance in a JSON file next to each mask: ``ID.json`` next to ``ID.nii.gz``."""
 
 import json
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def write_provenance(
 ) -> None:
     """Write every field of `provenance` to a JSON file, in the order of the record.
 
-    `standard` are (key, value) pairs that a standard requires in the file beside a mask. These
+    `standard` are (key, value) pairs that a standard requires in the file next to a mask. These
     pairs are written first, and are ignored when reading.
 
     Raises
@@ -43,9 +43,9 @@ def write_provenance(
     FormatError
         If two parameters have the same name, because the file can store only one of them.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     if len(dict(provenance.parameters)) < len(provenance.parameters):
         names = ", ".join(name for name, _ in provenance.parameters)
@@ -60,13 +60,13 @@ def write_provenance(
 
 @reads("provenance (JSON)", "save the mask again to rewrite the file")
 def read_provenance(path: Path) -> Provenance:
-    """Return the provenance that `write_provenance` wrote; ignore keys of later versions.
+    """Return the provenance in a JSON file; keys from later versions are ignored.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, or a key is missing or has another type. The message names the
-        file and the key.
+        If the file cannot be read, or a key is missing or has a different type. The message names
+        the file and the key.
     """
     try:
         content = read_json(path)

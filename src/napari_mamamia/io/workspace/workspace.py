@@ -1,4 +1,4 @@
-"""The user's folder for one data set, with predictions, refined masks, scores and exports.
+"""The user's folder for one data set, with predictions, edited masks, scores and exports.
 
 ::
 
@@ -32,14 +32,14 @@ _DEVICES: Final = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))]
 )
 _MOST_BYTES: Final = 200
-"""Largest number of bytes in a name; file systems allow 255, which leaves space for suffixes."""
+"""Largest length of a name in bytes; file systems allow 255, which leaves room for suffixes."""
 _OF_PEOPLE: Final = (_FOLDERS["refined"], "findings", "measurements", "case_tags")
-"""Folders that contain a subfolder for each person."""
+"""Folders in which each person has a subfolder."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """The state of a file when it was examined; a different state indicates a later change."""
+    """State of a file when it was examined; a different state indicates a later change."""
 
     path: Path
     size: int
@@ -54,7 +54,7 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class StoredMask:
-    """A mask in the workspace; `name` is the name of the model or reader."""
+    """A mask in the workspace; `name` is the model or reader that made it."""
 
     role: StoredRole
     name: str
@@ -63,10 +63,10 @@ class StoredMask:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Paths in one workspace, whose folders are created with the first saved file.
+    """Paths in a workspace, whose folders are created when the first file is saved.
 
-    `mark` is the record of the data set. With `blinding`, hidden files are not listed, and only
-    files of `reader` (who may be None) are listed.
+    `mark` is the entry for the data set in the workspace's file. With `blinding`, hidden files are
+    not listed, and only files of `reader` (who may be None) are listed.
 
     Examples
     --------
@@ -87,21 +87,21 @@ class Workspace:
 
     @property
     def scores(self) -> Path:
-        """Folder of score tables."""
+        """Folder for score tables."""
         return self.root / "scores"
 
     @property
     def exports(self) -> Path:
-        """Folder of exported masks."""
+        """Folder for exported masks."""
         return self.root / "exports"
 
     @property
     def predictions(self) -> Path:
-        """Folder that contains one mask folder for each model."""
+        """Folder with the masks of each model in a subfolder."""
         return self.root / _FOLDERS["prediction"]
 
     def prediction(self, model: str, case_id: str) -> Path:
-        """Return the path of a model's mask of a case, whether or not it exists.
+        """Return the path of a model's mask for a case, whether or not it exists.
 
         Raises
         ------
@@ -112,7 +112,7 @@ class Workspace:
         return self._find_mask_path("prediction", model, case_id)
 
     def refined(self, reader: str, case_id: str) -> Path:
-        """Return the path of a reader's mask of a case, whether or not it exists.
+        """Return the path of a reader's mask for a case, whether or not it exists.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class Workspace:
         return self._list_shown("prediction")
 
     def readers(self) -> tuple[str, ...]:
-        """Return the readers who have a folder of refined masks, in natural order."""
+        """Return the readers who have a folder of edited masks, in natural order."""
         return self._list_shown("refined")
 
     def people(self) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ class Workspace:
         return tuple(sorted(shown, key=natural_key))
 
     def case_ids(self, role: StoredRole, name: str) -> frozenset[str]:
-        """Return the ids of the cases that a model predicted, or a reader refined."""
+        """Return the ids of cases with a mask from a model or reader."""
         if not self._is_shown(role, name):
             return frozenset()
         try:
@@ -161,7 +161,7 @@ class Workspace:
         return self.root / _FOLDERS[role] / name / f"{case_id}{MASK_SUFFIX}"
 
     def newest_prediction(self, case_id: str) -> tuple[str, FileState] | None:
-        """Return the model with the latest prediction of a case, and the state of the mask file."""
+        """Return the model with a case's latest prediction, and the state of the mask file."""
         files = []
         for name in self._list_shown("prediction"):
             with suppress(OSError):
@@ -202,7 +202,7 @@ def _list_folders(folder: Path) -> list[str]:
 
 
 def file_name(text: str, what: str = "a name") -> str:
-    r"""Return `text` as a file or folder name that every common system accepts, or raise.
+    r"""Return a file or folder name that every common system accepts; raise an error if invalid.
 
     Inner spaces and letters of any alphabet are kept; accents are stored in one form (NFC). Nothing
     else is changed, so two names never become equal.

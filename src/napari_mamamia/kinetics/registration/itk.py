@@ -175,7 +175,7 @@ def readable(
     origin_mm: Sequence[float] = (0, 0, 0),
     interpolation: Interpolation = Interpolation.BSPLINE,
 ) -> Readable:
-    """Return a volume ``(z, y, x)`` prepared for interpolation.
+    """Return a volume ``(z, y, x)`` in a form prepared for interpolation.
 
     Coefficients are float32 and computed once, so slabs can be resampled one after the other.
 

@@ -202,9 +202,9 @@ def displacement_in(displacement: NDArray[np.float64], region: Bools) -> Displac
 def verdict_of(before: Fit, after: Fit) -> Verdict:
     """Return whether a registration makes a phase better, worse, or not relevantly different.
 
-    It makes the phase better if the residual falls by at least 5 % without loss of mutual
-    information. It makes the phase worse if the residual rises by more than 2 %, or the mutual
-    information falls by more than 0.1 %.
+    A phase is better if the residual falls by at least 5 % without loss of mutual information. It
+    is worse if the residual rises by more than 2 %, or the mutual information falls by more than
+    0.1 %.
 
     Parameters
     ----------

@@ -267,7 +267,7 @@ class Coarse:
 def require_registrable(
     case: Case, settings: RegistrationSettings, mask: NDArray[Any] | None
 ) -> None:
-    """Raise unless the phases of a case can be registered.
+    """Raise an error if the phases of a case cannot be registered.
 
     Parameters
     ----------
@@ -561,7 +561,7 @@ _NAN3: Final = (math.nan, math.nan, math.nan)
 
 @dataclass(frozen=True, slots=True)
 class PhaseMotion:
-    """Motion of one phase; values named "after" refer to the tried registration.
+    """Motion of one phase; `after` and similar values refer to the attempted registration.
 
     Parameters
     ----------

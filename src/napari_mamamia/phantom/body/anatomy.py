@@ -38,7 +38,7 @@ class Chest:
 
     @property
     def front_mm(self) -> float:
-        """Anterior position of the front of the ribs in the midline at z = 0, in mm."""
+        """Position of the front of the ribs along y in mm, in the midline at z = 0."""
         return self.centre_y_mm + self.half_depth_mm
 
     def ribs(self, points: geometry.Points, outside_mm: float = 0.0) -> geometry.Array:
@@ -59,7 +59,7 @@ class Chest:
 
 @dataclass(frozen=True, slots=True)
 class Breast:
-    """Half an ellipsoid on the chest.
+    """A breast: half an ellipsoid on the chest wall.
 
     `centre_mm` is the centre of the base. `radii_mm` are the radii along right, anterior and
     superior. `lean` is the lateral shift of the nipple, in mm per mm in the anterior direction.
@@ -83,7 +83,7 @@ class Breast:
 
     @property
     def bounds_mm(self) -> geometry.Bounds:
-        """Bounding box of the breast with a margin, from its base to anterior of the nipple."""
+        """Bounding box of the breast with a margin, from its base to beyond the nipple."""
         x, y, z = self.centre_mm
         rx, ry, rz = self.radii_mm
         aside = rx + 24 + abs(self.lean) * ry

@@ -1,4 +1,4 @@
-"""Geometry in patient millimetres: voxel centres, signed distances of shapes, and textures.
+"""Geometry in mm in the patient: voxel centres, signed distances to shapes, and textures.
 
 `Points` stores voxel centres as three short vectors. The distance to an ellipsoid is exact on its
 surface and correct to first order near it; distances to blended and roughened surfaces are
@@ -77,12 +77,12 @@ class Points:
 
     @property
     def y_mm(self) -> NDArray[np.float32]:
-        """Distance towards anterior in mm; broadcasts to `shape`."""
+        """Anterior coordinate in mm; broadcasts to `shape`."""
         return self._spread_axis(1)
 
     @property
     def z_mm(self) -> NDArray[np.float32]:
-        """Distance towards superior in mm; broadcasts to `shape`."""
+        """Superior coordinate in mm; broadcasts to `shape`."""
         return self._spread_axis(2)
 
     def moved(self, shift_mm: Sequence[float]) -> "Points":
@@ -91,7 +91,7 @@ class Points:
         return Points((x, y, z), self.axes)
 
     def block(self, window: Window) -> "Points":
-        """Return the points of a block of the array."""
+        """Return the points inside a block of the array."""
         along = list(self.along)
         for axis, world in enumerate(self.axes):
             along[world] = along[world][window[axis]]

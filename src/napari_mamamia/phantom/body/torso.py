@@ -208,7 +208,7 @@ class Parenchyma:
         return Grain(self.coarse.at(points), self.middle.at(points), self.fine.at(points))
 
     def enhancement(self, points: Points) -> Array:
-        """Return the factor, mean 1, by which glandular enhancement varies in patches and foci."""
+        """Return the factor (mean 1) by which glandular enhancement varies in patches and foci."""
         # Half the variance is subtracted, because the exponential raises the mean by that amount.
         gain: Array = np.exp(_PATCHINESS * self.patches.at(points) - _PATCHINESS**2 / 2)
         return gain
@@ -557,7 +557,7 @@ def _bend_tube(
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An ellipsoid: its centre in RAS mm, and its radii along right, anterior and superior."""
+    """A lymph node: an ellipsoid with its centre (RAS) and radii (right, anterior, superior)."""
 
     centre_mm: tuple[float, float, float]
     radii_mm: tuple[float, float, float]

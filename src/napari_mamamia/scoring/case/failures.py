@@ -126,7 +126,7 @@ def contrast_to_noise(
     enhancement: Enhancement,
     surroundings_mm: float,
 ) -> float:
-    """Return the contrast-to-noise ratio of a tumour's enhancement; nan if undefined.
+    """Return the contrast-to-noise ratio of a tumour's enhancement, or nan if undefined.
 
     The ratio is (mean inside - mean around)/(SD around). `reference` is a bool array on `box`.
     "Around" is a shell of `surroundings_mm` around the mask, inside the image. The ratio is
@@ -216,7 +216,7 @@ def find_failures(
 
 
 def midline_x_mm(grid: Grid, thresholds: FailureThresholds = THRESHOLDS) -> float:
-    """Return the x coordinate (RAS mm) of the patient's midline; nan if undefined.
+    """Return the x coordinate (RAS mm) of the patient's midline, or nan if undefined.
 
     The midline is the middle of the volume, so it is shifted if the image is not centred on the
     patient. The midline is undefined if the volume is narrower than `two_breasts_mm` from left to

@@ -153,7 +153,7 @@ class Profile:
         return self.norm_hd_one_empty if self.norm_hd_limit is None else self.norm_hd_limit
 
     def norm_hd(self, distance: float, emptiness: Emptiness) -> float:
-        """Return the normalised distance of a case, from 0 (best) upwards; nan if undefined.
+        """Return the normalised distance of a case, from 0 (best) upwards, or nan if undefined.
 
         `distance` is the value of the column `distance`; it is used only if neither mask is empty
         as defined by `emptiness_of`.

@@ -171,7 +171,7 @@ class SortedCases:
 def partial_auc(
     label: NDArray[np.float64], score: NDArray[np.float64], above: float = SENSITIVITY_ABOVE
 ) -> PartialAuc:
-    """Return the area under the ROC curve above a sensitivity; nan if a class is missing.
+    """Return the area under the ROC curve above a sensitivity, or nan if a class is missing.
 
     The result is neither McClish's corrected value nor the area over specificities (scikit-learn's
     ``max_fpr``).

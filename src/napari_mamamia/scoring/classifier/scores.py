@@ -1,4 +1,4 @@
-"""Compute and compare all numbers of several classifiers on the same cases."""
+"""Compute and compare all metrics of several classifiers on the same cases."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -462,7 +462,7 @@ class PointInterval:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierScores:
-    """The numbers of one model; `cuts` are its smallest positive scores at the operating points.
+    """The metrics of one model; `cuts` are its smallest positive scores at the operating points.
 
     `auc_delong` is DeLong's interval, which assumes independent cases; `auc_bootstrap` and the
     other intervals are percentile intervals over resamples of the cases or of their clusters.
@@ -510,7 +510,7 @@ class Subgroup:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierResult:
-    """All numbers of k models on the same cases.
+    """All metrics of k models on the same cases.
 
     `n_drawn` is the number of cases or clusters in a resample. `n_one_class` is the number of
     resamples that lacked a class and were not used.
@@ -537,7 +537,7 @@ def score_classifiers(
     rules: ClassifierRules | None = None,
     draws: Sequence[NDArray[np.int64]] | None = None,
 ) -> ClassifierResult:
-    """Return all numbers of models on the same cases; an undefined number is nan with a note.
+    """Return all metrics of models on the same cases; an undefined metric is nan with a note.
 
     Parameters
     ----------
@@ -590,7 +590,7 @@ def score_classifiers(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Drawn:
-    """Numbers in each resample, (B, k, m): AUC, partial AUC, and two per operating point.
+    """Metrics in each resample, (B, k, m): AUC, partial AUC, and two per operating point.
 
     `reader` (B,) is the reader's specificity in each resample.
     """
@@ -608,7 +608,7 @@ class _Drawn:
         reader: operating.ReaderPoint | None,
         draws: Sequence[NDArray[np.int64]] | None,
     ) -> "_Drawn":
-        """Compute the numbers of every model in every resample."""
+        """Compute the metrics of every model in every resample."""
         n = len(cases.ids)
         n_draws = rules.draws_for(n) if draws is None else len(draws)
         blocks, readers, n_told = [], [], 0

@@ -1,5 +1,5 @@
-"""Numbers over many cases: groups, fairness, comparison, ranking, worst subgroups.
+"""Metrics over many cases: groups, fairness, comparison, ranking, worst subgroups.
 
 `results` contains the result records; `segmentation_cohort` and `response_cohort` compute all
-numbers of one model.
+metrics of one model.
 """

@@ -119,10 +119,10 @@ class DisparityEstimate:
 
 @dataclass(frozen=True, slots=True)
 class GroupUncertainty:
-    """The uncertainty of all numbers that depend on groups.
+    """The uncertainty of all metrics that depend on groups.
 
     `by_variable` holds the intervals of the fairness over one variable (Task 1) or of its
-    equalised-odds disparity (Task 2), in the order of the groupings. If ranked numbers include
+    equalised-odds disparity (Task 2), in the order of the groupings. If ranked metrics include
     cases without a usable prediction, they have no interval, and `fairness_of_scored` is the
     interval over the scored cases alone.
     """
@@ -161,7 +161,7 @@ class GroupUncertainty:
 
 
 def is_of_groups(name: str) -> bool:
-    """Return whether a resampled number includes gaps between groups, so it is not smooth."""
+    """Return whether a resampled metric includes gaps between groups, so it is not smooth."""
     return name.startswith(("fairness", "disparity", "ranking_score"))
 
 
@@ -321,9 +321,9 @@ def with_ranking_score(
 
 
 def of_scored_alone(uncertainty: GroupUncertainty, n_unusable: int) -> GroupUncertainty:
-    """Return the uncertainty of a model whose ranked numbers include unusable cases.
+    """Return the uncertainty of a model whose ranked metrics include unusable cases.
 
-    Those numbers are bounds or contain values that were not measured, so the interval of the scored
+    Those metrics are bounds or contain values that were not measured, so the interval of the scored
     cases does not apply. The disparities are those of the scored cases and keep their intervals;
     the interval of their fairness is kept separately.
     """
@@ -451,7 +451,7 @@ def _turn_round(interval: GapInterval, limit: float = np.inf) -> GapInterval:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rates:
-    """The rate of each group that has enough cases of the class, as `hits` out of `n`."""
+    """The rate (`hits` out of `n`) in each group that has enough cases of the class."""
 
     gap: _Gap
     hits: Array

@@ -394,7 +394,7 @@ def group_by_cuts(
     cuts: Sequence[float],
     labels: Sequence[str],
 ) -> Grouping:
-    """Return the groups of a number between cuts; a value equal to a cut is in the lower group.
+    """Group cases by a number between cuts; a value equal to a cut is in the lower group.
 
     `values` is (n,), in the order of `case_ids`; nan is unassigned. There is one more label than
     cuts.

@@ -31,7 +31,7 @@ _ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layout:
-    """The positions of the sums from which the numbers of one metric (Dice or NormHD) are computed.
+    """The positions of the sums from which the results of one metric (Dice or NormHD) are computed.
 
     `groups` are the columns of each variable. `cells` (c, v) contains, for free cases that share
     all their groups, the group in each variable, or -1 for none. `as_scripts` (v,) marks variables
@@ -163,7 +163,7 @@ def _mean_defined(values: NDArray[np.float64]) -> float:
 
 
 def lowest_numbers(cases: CountedCases, groupings: Sequence[Grouping]) -> LowestNumbers:
-    """Return the function that computes a model's lowest numbers from sums.
+    """Return the function that computes a model's lowest results from sums.
 
     Every number is a w mean(x) - sum of b_v times the gap of x over variable v, for x = Dice and
     for x = worst - NormHD, which are chosen independently. A gap is the largest difference of two

@@ -1,4 +1,4 @@
-"""Compute all numbers of one model in one step: scores, intervals, tests and strata."""
+"""Compute all metrics of one model in one step: scores, intervals, tests and strata."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -63,9 +63,9 @@ _BOUNDS: Final = {
     "mean_hausdorff95_mm": (0.0, np.inf),
     "performance": (-np.inf, 1.0),
 }
-"""The possible range of each resampled number.
+"""The possible range of each resampled metric.
 
-Group numbers have only percentile intervals, which stay inside the range.
+Group metrics have only percentile intervals, which stay inside the range.
 """
 
 _FIRST_STRATA: Final = ("dataset", "tumour_subtype", "pcr")
@@ -94,12 +94,12 @@ def segmentation_result(
     counted: CountedCases | None = None,
     minimum_group: int = MINIMUM_GROUP,
 ) -> SegmentationResult:
-    """Return the numbers of a segmentation model, its intervals, tests and strata.
+    """Return the metrics of a segmentation model, its intervals, tests and strata.
 
     Parameters
     ----------
     scores
-        The cases to count. Cases with both numbers undefined should be left out, so that group
+        The cases to count. Cases with both metrics undefined should be left out, so that group
         sizes and resamples include only scored cases.
     cohort
         The clinical table, with ids spelled as in `scores`; without it, fairness is undefined.
@@ -219,7 +219,7 @@ def response_result(
     resampling: Resampling,
     minimum_group: int = MINIMUM_GROUP,
 ) -> ResponseResult:
-    """Return the numbers of a response model, its intervals and tests.
+    """Return the metrics of a response model, its intervals and tests.
 
     If the challenge rejects the predictions, only AUC and average precision have intervals.
     """
@@ -349,7 +349,7 @@ def _test_against_baseline(
 def scored_model(model: ModelScores) -> ranking.ScoredModel:
     """Return a model's performance with its percentile interval, and its fairness.
 
-    Both numbers are the lowest values to which unusable predictions can lead, so damaged cases can
+    Both metrics are the lowest values to which unusable predictions can lead, so damaged cases can
     neither open a gate nor benefit from another fairness weight.
     """
     lowest = None

@@ -1,4 +1,4 @@
-"""Assign values to cases without a usable prediction, so that ranking uses the lowest numbers.
+"""Assign values to cases without a usable prediction, so that ranking uses the lowest results.
 
 Every *free* case gets the value between worst and best that makes the ranking score lowest
 (`scoring.cohort.lowest.complete_cases`); performance and fairness are computed from the same
@@ -78,7 +78,7 @@ class CountedCases:
 
     @property
     def has_free(self) -> bool:
-        """Whether a ranked number is a bound, because some case has a free value."""
+        """Whether a ranked metric is a bound, because some case has a free value."""
         return bool(self.free_dsc.any() or self.free_norm_hd.any())
 
     @property
@@ -212,7 +212,7 @@ def not_for_ranking(cases: CountedCases) -> str:
 
 
 def counted_lines(cases: CountedCases) -> tuple[str, ...]:
-    """Return sentences on the cases without a usable prediction and how they are counted."""
+    """Return sentences about the cases without a usable prediction and how they are counted."""
     if cases.rejected and not any(case.rule is UnusableRule.REJECT for case in cases.unusable):
         return (cases.rejected,)
     lines = []

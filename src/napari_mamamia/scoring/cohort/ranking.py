@@ -21,11 +21,11 @@ _ALIKE: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class ModelScore:
-    """The numbers by which a model is ranked.
+    """The metrics by which a model is ranked.
 
     `performance_low` is the lower end of the performance's interval, or nan without an interval.
-    `lowest` replaces both numbers if cases without a usable prediction make them bounds, because
-    the lowest ranking score is higher than the score of the two lowest numbers.
+    `lowest` replaces both metrics if cases without a usable prediction make them bounds, because
+    the lowest ranking score is higher than the score of the two lowest metrics.
     """
 
     name: str
@@ -80,7 +80,7 @@ class WeightedMean:
 
 
 class Evidence(StrEnum):
-    """The number of a model that must exceed the threshold of a gate."""
+    """The performance value of a model that must exceed the threshold of a gate."""
 
     PERFORMANCE = "performance"
     LOWER_BOUND = "lower_bound"
@@ -138,7 +138,7 @@ class Adaptive:
             )
 
     def weight(self, model: ModelScore, weight: float) -> float:
-        """Return the fairness weight for this model; nan if its performance is nan."""
+        """Return the fairness weight for this model, or nan if its performance is nan."""
         share = (model.performance - self.start) / (self.full - self.start)
         return weight * float(np.clip(share, 0, 1))
 

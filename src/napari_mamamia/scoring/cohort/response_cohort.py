@@ -1,4 +1,4 @@
-"""All numbers of one response (pCR) model: performance, fairness, chance and calibration."""
+"""All metrics of one response (pCR) model: performance, fairness, chance and calibration."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -454,7 +454,7 @@ def _test_against_chance(value: float, reached: NDArray[np.float64]) -> ChanceTe
 
 @dataclass(frozen=True, slots=True)
 class ResponseCohort:
-    """The numbers of one response model under one profile.
+    """The metrics of one response model under one profile.
 
     `without_label` lists the cases with unknown pCR. `refused` explains why the challenge would
     reject the predictions, or is ""; rejected predictions have a balanced accuracy, fairness and
@@ -485,7 +485,7 @@ def score_response(
     rules: GroupRules,
     weight_of_fairness: float | None = None,
 ) -> ResponseCohort:
-    """Return the cohort's numbers of a response model.
+    """Return the cohort metrics of a response model.
 
     If `weight_of_fairness` is None, the profile's weight is used.
     """
@@ -527,7 +527,7 @@ def bootstrap_response(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return the bootstrap of the scored numbers of a response model.
+    """Return the bootstrap of the scored metrics of a response model.
 
     The names are balanced_accuracy, disparity_VARIABLE for each grouping, disparity (their mean),
     fairness, ranking_score, disparity_tpr_VARIABLE and disparity_fpr_VARIABLE; without groupings,

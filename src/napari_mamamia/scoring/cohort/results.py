@@ -88,11 +88,11 @@ class SegmentationResult:
     `scores` contains the cases with a defined Dice or NormHD. `groupings` (age, menopausal status,
     breast density; empty without a clinical table) have codes in the same order. `intervals`
     contains the percentile, basic and BCa interval of each number of `bootstrap_segmentation`.
-    Numbers that contain gaps between groups have only percentiles, which are a resampling range
+    Metrics that contain gaps between groups have only percentiles, which are a resampling range
     rather than a confidence interval; their confidence intervals are in `uncertainty`.
 
-    `cohort` contains the numbers for ranking over the cases that count (`counted`). If some of
-    these cases have no usable prediction, `measured` contains the numbers of the other cases. If
+    `cohort` contains the metrics for ranking over the cases that count (`counted`). If some of
+    these cases have no usable prediction, `measured` contains the metrics of the other cases. If
     such cases are free, `lowest` gives the lowest ranking score at any fairness weight, and
     `lowest_performance` is the percentile interval of the lowest performance; otherwise both are
     None. `mean_hausdorff95_mm` is the mean over the `n_hausdorff95_mm` cases that have a distance.
@@ -119,7 +119,7 @@ class SegmentationResult:
 
     @property
     def measured(self) -> SegmentationCohort:
-        """The numbers of the scored cases alone."""
+        """The metrics of the scored cases alone."""
         return self.as_measured or self.cohort
 
 
@@ -176,7 +176,7 @@ class ModelScores:
 
     @property
     def all_ok(self) -> bool:
-        """Whether every case has the numbers that the profile defines for it."""
+        """Whether every case has the metrics that the profile defines for it."""
         empty = (ScoreStatus.PREDICTION_EMPTY, ScoreStatus.REFERENCE_EMPTY, ScoreStatus.BOTH_EMPTY)
         is_value = profile_named(self.profile).unusable.empty_is_value
         defined = {row.case_id for row in self.rows if is_value and row.status in empty}
@@ -184,7 +184,7 @@ class ModelScores:
 
     @property
     def defined_by(self) -> str:
-        """The definitions of the numbers of the cases and the cohort, as text for a heading."""
+        """The definitions of the metrics of the cases and the cohort, as text for a heading."""
         if self.metric_definition is None:
             return f"profile {self.profile}"
         values = self.metric_definition or "as given"

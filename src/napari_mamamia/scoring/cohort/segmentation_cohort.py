@@ -1,4 +1,4 @@
-"""All numbers of one segmentation model over a cohort: performance, fairness, intervals."""
+"""All metrics of one segmentation model over a cohort: performance, fairness, intervals."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -215,7 +215,7 @@ class SegmentationCohort:
     """Results of one segmentation model under one profile.
 
     `reason` explains why `ranking_score` is nan. If cases have no usable prediction, performance,
-    fairness and ranking score are the numbers for ranking (`rank_counted`), while groups and
+    fairness and ranking score are the metrics for ranking (`rank_counted`), while groups and
     disparities are those of the scored cases.
     """
 
@@ -233,7 +233,7 @@ def score_groups(
     rules: GroupRules,
     weight_of_fairness: float | None = None,
 ) -> SegmentationCohort:
-    """Return the cohort's numbers of a model over existing groupings."""
+    """Return the cohort metrics of a model for existing groupings."""
     performance = segmentation_performance(scores)
     fairness = segmentation_fairness(scores, groupings, rules)
     weight = rules.weight_of_fairness if weight_of_fairness is None else weight_of_fairness
@@ -246,9 +246,9 @@ def score_groups(
 
 @dataclass(frozen=True, slots=True)
 class CountedNumbers:
-    """The numbers by which a model is ranked; `lowest` is set if they are bounds.
+    """The metrics by which a model is ranked; `lowest` is set if they are bounds.
 
-    `bootstrap` resamples all these numbers, or is None if there is nothing to rank.
+    `bootstrap` resamples all these metrics, or is None if there is nothing to rank.
     """
 
     cohort: SegmentationCohort
@@ -262,11 +262,11 @@ def rank_counted(
     groupings: Sequence[Grouping],
     rules: GroupRules,
 ) -> CountedNumbers:
-    """Return the numbers by which a model is ranked, from the numbers of its scored cases.
+    """Return the metrics by which a model is ranked, from the metrics of its scored cases.
 
-    `groupings` are groups of the counted cases. All numbers are computed from one completion of the
-    free cases (`complete_cases`), like the numbers of any scored cases. A rejected submission has
-    no such numbers.
+    `groupings` are groups of the counted cases. All metrics are computed from one completion of the
+    free cases (`complete_cases`), like the metrics of any scored cases. A rejected submission has
+    no such metrics.
     """
     weight = measured.weight_of_fairness
     if cases.rejected:
@@ -288,7 +288,7 @@ def rank_counted(
 
 
 def _reject_numbers(measured: SegmentationCohort, reason: str) -> SegmentationCohort:
-    """Return undefined numbers for a rejected submission.
+    """Return undefined metrics for a rejected submission.
 
     Only the ranking score states the full reason, which names each case.
     """
@@ -329,7 +329,7 @@ def bootstrap_segmentation(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return the bootstrap of all numbers of a model.
+    """Return the bootstrap of all metrics of a model.
 
     The names are mean_dsc, mean_norm_hd, performance and, with groupings, fairness_VARIABLE for
     each variable, fairness, ranking_score, and disparity_METRIC_VARIABLE. Cases are resampled, and

@@ -17,7 +17,7 @@ from napari_mamamia.scoring.ranking.signed_rank import better_p_values, signific
 from napari_mamamia.scoring.ranking.table import Merits, RankSettings, comparable
 
 Weights: TypeAlias = NDArray[np.int64]
-"""Number of times (b, n) that each of n cases counts in each of b resamples."""
+"""How often each of n cases counts in each of b resamples, as an array (b, n)."""
 
 Composite: TypeAlias = Callable[[Weights], NDArray[np.float64]]
 """Function from case weights (b, n) to the challenge's score of each algorithm (b, m).

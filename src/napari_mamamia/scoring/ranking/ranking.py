@@ -105,7 +105,7 @@ def stability_of(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> Stabi
 
 
 def summarise_tau(tau: NDArray[np.float64]) -> TauSummary:
-    """Return the quartiles of the defined values of tau, and the number of undefined values."""
+    """Return the quartiles of tau where it is defined, and the number of undefined values."""
     defined = tau[~np.isnan(tau)]
     undefined = tau.size - defined.size
     if not defined.size:

@@ -127,7 +127,7 @@ def answer_responses(
     ranking
         The ranking of the models.
     results
-        The numbers of each model, by name.
+        The metrics of each model, by name.
     """
     names, ranks = ranking.names, ranking.method.ranks
     leaders = [names[index] for index in np.flatnonzero(ranks == ranks.min()).tolist()]

@@ -44,7 +44,7 @@ def classifier_page(
     Parameters
     ----------
     result
-        The numbers of the classifiers.
+        The metrics of the classifiers.
     notes
         Warnings at the top.
     unit

@@ -130,7 +130,7 @@ class ReportContent:
 
     @property
     def defined_by(self) -> str:
-        """The text in the head of the report that names the definitions of its numbers."""
+        """The text in the head of the report that names the definitions of its metrics."""
         words = dict.fromkeys(model.scores.defined_by for model in self.models)
         return "; ".join(words)
 
@@ -141,7 +141,7 @@ class ReportContent:
 
     @property
     def profile(self) -> str:
-        """The profile of all numbers in the report."""
+        """The profile of all metrics in the report."""
         return self.models[0].scores.profile
 
 

@@ -104,7 +104,7 @@ def fairness_performance(
     """Return a scatter plot of fairness against performance, with intervals as crosses.
 
     Dotted lines join equal ranking scores for a fairness weight of 0.5. With `baseline`, the name
-    of a model, the region that is better than this model in both numbers is shaded.
+    of a model, the region that is better than this model in both metrics is shaded.
     """
     figure, axes = new_figure((5.0, 3.7))
     named: Sequence[int] = range(len(points))

@@ -19,7 +19,7 @@ MOST_PICTURES: Final = 12
 
 MARGIN_MM: Final = 15.0
 LEAST_MM: Final = 60.0
-"""Smallest width and height of an image in mm; the margin around the masks follows (our choice)."""
+"""Smallest width and height of an image in mm (our choice)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -57,7 +57,7 @@ def _composite_row(score: CompositeScore) -> Row:
 
 
 def models_table(models: Sequence[ModelReport], links: Mapping[str, str]) -> ReportTable:
-    """Return the models with their main numbers, each linked to a separate page."""
+    """Return the models with their main metrics, each linked to a separate page."""
     rows = []
     for model in models:
         scores = model.scores

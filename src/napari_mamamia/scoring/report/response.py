@@ -16,7 +16,7 @@ from napari_mamamia.scoring.report.text import (
 
 
 def response_table(result: ResponseResult) -> ReportTable:
-    """Return the cohort's numbers of Task 2 with their intervals."""
+    """Return a table of the Task 2 metrics with their intervals."""
     cohort, measures = result.cohort, result.cohort.discrimination
     weight = cohort.weight_of_fairness
     why = cohort.refused

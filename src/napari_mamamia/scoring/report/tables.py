@@ -1,4 +1,4 @@
-"""Tables of a model in a report: numbers, cost, failures, groups, and notes on disparities."""
+"""Tables of a model in a report: metrics, cost, failures, groups, and notes on disparities."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
@@ -83,7 +83,7 @@ IDS_LISTED: Final = 40
 
 
 def say_disparity(estimate: DisparityEstimate, minimum_group: int) -> tuple[str, ...]:
-    """Return sentences on the conclusions that a disparity allows.
+    """Return sentences about the conclusions that a disparity allows.
 
     All sentences, except that on the scored value, refer to groups with at least `minimum_group`
     cases.
@@ -127,12 +127,12 @@ def say_wide(small: SmallGroup) -> str:
 
 
 def interval_cell(interval: GapInterval) -> str:
-    """Return a table cell with both ends of an interval; `gap_notes` returns the notes on it."""
+    """Return a table cell with both ends of an interval; `gap_notes` returns the notes about it."""
     return range_text(interval.low, interval.high)
 
 
 def gap_notes(interval: GapInterval) -> tuple[str, ...]:
-    """Return notes on an interval: the omitted groups, and the groups that make it wide."""
+    """Return notes about an interval: the omitted groups, and the groups that make it wide."""
     left_out, wide = interval.left_out, interval.wide_because
     texts = []
     if left_out:
@@ -144,7 +144,7 @@ def gap_notes(interval: GapInterval) -> tuple[str, ...]:
 
 
 def say_without(uncertainty: GroupUncertainty) -> tuple[str, ...]:
-    """Return sentences on the variables that the fairness interval does not cover."""
+    """Return sentences about the variables that the fairness interval does not cover."""
     fairness = uncertainty.fairness
     if not fairness.without or not fairness.is_defined:
         return ()
@@ -177,7 +177,7 @@ def disparity_table(result: Result) -> ReportTable | None:
 
 
 def say_tests(tests: Sequence[PermutationTest]) -> tuple[str, ...]:
-    """Return sentences on how the p-values were computed and corrected, or () without tests."""
+    """Return sentences about how p-values were computed and corrected, or () without tests."""
     defined = [test for test in tests if test.p_value == test.p_value]
     if not defined:
         return ()
@@ -266,9 +266,9 @@ def _format_gap(value: float) -> str:
 
 
 def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTable:
-    """Return the cohort's numbers of Task 1 with their intervals.
+    """Return a table of the Task 1 metrics with their intervals.
 
-    `defined_by` names the definitions of the numbers; by default the profile.
+    `defined_by` names the definitions of the metrics; by default the profile.
     """
     cohort, means = result.cohort, result.cohort.performance
     weight = cohort.weight_of_fairness
@@ -339,7 +339,7 @@ def coverage_notes(result: SegmentationResult) -> tuple[str, ...]:
 
 
 def measured_notes(result: SegmentationResult) -> tuple[str, ...]:
-    """Return notes on the scored cases alone, if the main numbers also count other cases."""
+    """Return notes about the scored cases alone, if the main metrics also count other cases."""
     counted, means = result.counted, result.measured.performance
     if not counted.unusable:
         return ()
@@ -358,9 +358,9 @@ def interval_rows(
     intervals: Sequence[Interval],
     contrasts: Mapping[str, GapInterval],
 ) -> tuple[Row, ...]:
-    """Return one row for each number, with intervals by the main and further methods.
+    """Return one row for each metric, with intervals by the main and further methods.
 
-    A number that contains gaps between groups has only the interval in `contrasts`.
+    A metric that contains gaps between groups has only the interval in `contrasts`.
     """
     rows = []
     for label, name, value, definition in shown:
@@ -383,7 +383,7 @@ def _mark_interval(interval: Interval) -> str:
 
 
 def interval_notes(intervals: Sequence[Interval], uncertainty: GroupUncertainty) -> tuple[str, ...]:
-    """Return notes on how intervals were computed."""
+    """Return notes about how intervals were computed."""
     contrasts = BY_CONTRASTS.format(least=uncertainty.minimum_group)
     of_groups = (contrasts,) if uncertainty.disparities else ()
     if not intervals:

@@ -1,4 +1,4 @@
-"""Bootstrap over cases: percentile, basic and BCa intervals of several numbers at once."""
+"""Bootstrap over cases: percentile, basic and BCa intervals of several metrics at once."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from napari_mamamia.scoring.statistics.resampling import (
 )
 
 Numbers = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""Function from sums over the cases (b, k) to the values (b, m) of m numbers."""
+"""Function from sums over the cases (b, k) to the values (b, m) of m metrics."""
 
 LEVEL: Final = 0.95
 
@@ -56,7 +56,7 @@ class IntervalMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An interval of the number `name`; undefined ends are nan and have a `reason`.
+    """An interval of the metric `name`; undefined ends are nan and have a `reason`.
 
     The interval contains the estimate or is undefined, unless it is a range of resampled values.
     `n_resamples` values were used, and `n_undefined` further values were nan. `warning` describes
@@ -78,13 +78,13 @@ class Interval:
 def interval_named(
     intervals: Sequence[Interval], name: str, method: IntervalMethod = IntervalMethod.PERCENTILE
 ) -> Interval | None:
-    """Return the interval of a number by a method, or None if there is no such interval."""
+    """Return the interval of a metric by a method, or None if there is no such interval."""
     return next((i for i in intervals if i.name == name and i.method is method), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bootstrap:
-    """The resampled values of m numbers.
+    """The resampled values of m metrics.
 
     `estimates` (m,) are computed from all cases, `replicates` (B, m) from the resamples, and
     `leave_one_out` (n, m) with each case left out once. All are float64, with nan for undefined
@@ -105,7 +105,7 @@ class Bootstrap:
         *,
         is_range: bool = False,
     ) -> Interval:
-        """Return the interval of one number at a `level` between 0 and 1.
+        """Return the interval of one metric at a `level` between 0 and 1.
 
         `bounds` are the lowest and highest possible values, to which the ends of the basic interval
         are clipped. With `is_range`, the ends are a range of resampled values, which may exclude
@@ -146,7 +146,7 @@ class Bootstrap:
     def intervals(
         self, method: IntervalMethod = IntervalMethod.PERCENTILE, level: float = LEVEL
     ) -> tuple[Interval, ...]:
-        """Return the intervals of all numbers, in the order of `names`."""
+        """Return the intervals of all metrics, in the order of `names`."""
         return tuple(self.interval(name, method, level) for name in self.names)
 
 
@@ -157,7 +157,7 @@ def bootstrap(
     leave_one_out: NDArray[np.float64],
     n_resamples: int = N_RESAMPLES,
 ) -> Bootstrap:
-    """Return the bootstrap of m numbers from blocks (b, m) of resampled values.
+    """Return the bootstrap of m metrics from blocks (b, m) of resampled values.
 
     `estimates` (m,) are computed from all cases, and `leave_one_out` (n, m) with each case left out
     in turn.
@@ -177,7 +177,7 @@ def bootstrap_sums(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return the bootstrap of numbers that are functions of sums over the cases.
+    """Return the bootstrap of metrics that are functions of sums over the cases.
 
     `parts` (n, k) are the contributions of each case to k sums, and `numbers` maps sums (b, k) to
     values (b, m). Calls with the same number of cases and seed use the same resamples, so models

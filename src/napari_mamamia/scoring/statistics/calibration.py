@@ -43,7 +43,7 @@ def calibration(
     Both arrays are (n,) without nan, and scores are from 0 to 1. Bin edges are quantiles of
     the scores, linearly interpolated; equal edges are merged, so equal scores share a bin and
     no bin is empty. ECE is the mean over cases of |mean score - response rate| in their bin.
-    Without cases, the numbers are nan and there are no bins. Source: arXiv 2603.01250v2
+    Without cases, the metrics are nan and there are no bins. Source: arXiv 2603.01250v2
     (quantile bins); C. Guo et al., ICML 2017, Eq. 3 (ECE).
     """
     if n_bins < 1:

@@ -130,7 +130,7 @@ def gap_ends(groups: GroupMoments, low: float = LEVEL, high: float = LEVEL) -> G
 
 
 def mean_gap_high(gaps: Sequence[GapColumns], level: float = LEVEL) -> float:
-    """Return the upper end of the interval of the mean of several gaps over the same cases.
+    """Return the upper end of the interval for the mean of several gaps over the same cases.
 
     For each gap, one pair of groups is chosen, so that the upper end for the mean of the
     differences is highest; its variance includes the covariance of all group means. The search

@@ -24,7 +24,7 @@ _PERCENTILE: Final = (
 """Lowest coverage of percentile intervals, or nan where it was not simulated.
 
 Each row is a number of cases. Source: `benchmarks/mean_coverage.py` and
-`benchmarks/unseen_coverage.py`, over six distributions and three numbers. Entries with more
+`benchmarks/unseen_coverage.py`, over six distributions and three metrics. Entries with more
 failures than the largest simulated fraction predicts are left out.
 """
 _BCA: Final = (

@@ -13,7 +13,7 @@ class SegmentationScores:
     """Dice and NormHD of n cases, with nan for undefined values.
 
     `dsc` (n,) is float64 from 0 to 1. `norm_hd` (n,) is float64 from 0 (best) upwards, and may
-    exceed 1 if the profile does not clip it. The profile defines both numbers.
+    exceed 1 if the profile does not clip it. The profile defines both metrics.
     """
 
     case_ids: tuple[str, ...]
@@ -66,7 +66,7 @@ class Performance:
 def segmentation_performance(scores: SegmentationScores) -> Performance:
     """Return the performance of a model over its cases.
 
-    Source: arXiv 2603.01250v2, Task 1; without cases all numbers are nan.
+    Source: arXiv 2603.01250v2, Task 1; without cases all metrics are nan.
     """
     has_dsc, has_norm_hd = ~np.isnan(scores.dsc), ~np.isnan(scores.norm_hd)
     mean_dsc, mean_norm_hd = (

@@ -57,7 +57,7 @@ def count_in_rows(places: NDArray[np.int64], n_places: int) -> NDArray[np.int64]
 def weigh_cases(
     resamples: Iterable[NDArray[np.int64]], n_cases: int
 ) -> Iterator[NDArray[np.uint8]]:
-    """Yield the counts of each case in each resample of `draw_cases`, in blocks of rows (b, n).
+    """Yield how often each case occurs in each resample of `draw_cases`, in blocks (b, n).
 
     Blocks have up to `_ROWS` resamples, so that a matrix product reads the cases' values once for
     the whole block. uint8 is sufficient, because drawing a case 256 times has a probability below

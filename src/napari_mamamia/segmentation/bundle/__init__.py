@@ -1,6 +1,6 @@
-"""MONAI bundles read as data: `@` references are resolved, `$` expressions are not evaluated.
+"""Run MONAI bundles without running their code: `$` expressions are not evaluated.
 
-`engine` is the entry point and has the sliding window. `allowed` lists the classes that may be
-used, and `card` describes a bundle without MONAI. `in_sandbox` runs a bundle that is not allowed
-here in a sandbox.
+Bundle files are read as data, and `@` references are resolved. `engine` is the entry point and has
+the sliding window. `allowed` lists the classes that may be used, and `card` describes a bundle
+without MONAI. `in_sandbox` is a program that runs other bundles in a sandbox.
 """

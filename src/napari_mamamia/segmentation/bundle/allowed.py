@@ -1,4 +1,4 @@
-"""Names of the MONAI classes that a bundle may use; the list does not need MONAI itself.
+"""Names of the MONAI classes that a bundle may use, listed without importing MONAI.
 
 The list excludes classes that take a function or a class as a value, read or write files, download
 weights, draw random numbers, or have an output other than one volume.
@@ -63,7 +63,7 @@ BEFORE: Final = (
 LOOKING_AROUND: Final = frozenset(
     ("FillHolesd", "KeepLargestConnectedComponentd", "RemoveSmallObjectsd")
 )
-"""Postprocessing steps whose result at a voxel depends on distant voxels."""
+"""Postprocessing transforms whose result at a voxel depends on distant voxels."""
 
 AFTER: Final = (
     LOOKING_AROUND | _PLAIN | frozenset(("Activationsd", "AsDiscreted", "Invertd", "LabelFilterd"))
@@ -92,7 +92,7 @@ _ISOLATED: Final = f"or {IN_SANDBOX}"
 
 
 def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> Iterator[str]:
-    """Yield the reasons why a bundle cannot be run, as sentences.
+    """Yield the reasons why a bundle cannot be run, each as a sentence.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> I
 
 
 def network_name(step: Step, where: str) -> str:
-    """Return MONAI's name of a network's class, or "" if it is not in the list.
+    """Return MONAI's name for the class of a network, or "" if the class is not allowed.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The description of a MONAI bundle, read from its text files before it is loaded."""
+"""Describe a MONAI bundle from its text files, before it is loaded."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -44,9 +44,10 @@ _BLENDED: Final = (
 
 
 def bundle_card(files: ModelFiles, kind: str, checksums: bool) -> ModelCard:
-    """Return the card of a MONAI bundle from its text files; its checksum includes the configs.
+    """Return the card of a MONAI bundle, read from its text files.
 
-    `missing` lists the reasons why the bundle cannot be run.
+    The card's checksum includes the configs. `missing` lists the reasons why the bundle cannot be
+    run.
     """
     has_recipe = RECIPE_NAME in files.names
     card = ModelCard(files.path, kind, "", files.is_zip, has_recipe=has_recipe)

@@ -1,4 +1,4 @@
-"""Records of a MONAI bundle's configs, steps and run, without importing its classes.
+"""Read the configs, steps and run of a MONAI bundle as data, without importing its classes.
 
 In a bundle, a string that begins with ``@`` refers to another value in the same file, and a string
 that begins with ``$`` is a Python expression that MONAI would run. This module resolves references,
@@ -20,7 +20,7 @@ _MOST_VALUES: Final = 20_000  # a real inference.json has a few hundred
 _DEEPEST: Final = 50
 _LONGEST: Final = 2_000
 UNUSED: Final = frozenset({"device", "sw_device", "_requires_", "_desc_", "_target_"})
-"""Arguments that choose MONAI's device, which the user chooses in this program."""
+"""Arguments that choose MONAI's device, which users of this program choose themselves."""
 _LOADER: Final = "LoadImaged"
 WRITERS: Final = frozenset({"SaveImaged", "SaveClassificationd"})
 _REPAIR: Final = "correct the bundle, or ask its author"
@@ -37,21 +37,21 @@ _NUMBER_TYPE: Final = re.compile(
 )
 _NO_DATA: Final = "is a Python expression"
 IN_SANDBOX: Final = "wrap it as a program that runs in a sandbox"
-"""The remedy for every rejected bundle."""
+"""The suggested fix for every rejected bundle."""
 WRAP: Final = Remedy(command="models wrap")
 _REMEDY: Final = f"write it as a value into the bundle's inference.json, or {IN_SANDBOX}"
 
 
 @dataclass(frozen=True, slots=True)
 class NumberType:
-    """A number type that a config names, such as ``$torch.float32``."""
+    """A numeric data type named in a config, such as ``$torch.float32``."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A value that is not data: its key, its text and the reason."""
+    """A config value that is not plain data: its key, its text and the reason."""
 
     key: str
     text: str
@@ -59,14 +59,14 @@ class Refused:
 
 
 class References:
-    """The values of a config by key, such as ``inferer#roi_size``.
+    """The values of a config, accessed by keys such as ``inferer#roi_size``.
 
     Parameters
     ----------
     config
         The content of the file.
     where
-        The name of the file in messages.
+        The name of the file, used in messages.
     """
 
     def __init__(self, config: Mapping[str, Any], where: str) -> None:
@@ -130,7 +130,7 @@ class References:
     def _resolve_expression(
         self, plain: str, key: str, text: str, followed: tuple[str, ...]
     ) -> Any:
-        """Return the value of an expression in one of the few known forms."""
+        """Return the value of an expression that has one of a few supported forms."""
         length = _LENGTH.match(plain)
         if length:
             counted = self._resolve_text(length[1], key, followed)
@@ -166,7 +166,7 @@ class References:
 
 
 def understood(value: Any, where: str) -> Any:
-    """Return `value` if it consists of data only.
+    """Return `value` if it consists only of plain data.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def _read_literal(plain: str, key: str, text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A MONAI class with its arguments; `key` is its key in the config.
+    """A MONAI class with its arguments; `key` is the position in the config.
 
     Arguments are data, but may contain `Refused` values until `objections` has checked them.
     """
@@ -231,7 +231,7 @@ class Step:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys of the data that the step works on (its argument ``keys``)."""
+        """The keys of the data that the step processes (its argument ``keys``)."""
         names = self.argument("keys", ())
         if isinstance(names, list | tuple):
             return tuple(map(str, names))
@@ -239,7 +239,7 @@ class Step:
 
 
 def short_name(target: Any, where: str) -> str:
-    """Return the class name of a ``_target_`` from MONAI's own modules, or raise an error.
+    """Return the class name in a ``_target_`` that refers to one of MONAI's own modules.
 
     Examples
     --------
@@ -266,7 +266,7 @@ def short_name(target: Any, where: str) -> str:
 
 
 def read_steps(references: References, key: str) -> tuple[tuple[Step, ...], bool]:
-    """Return the steps of a Compose or a list of transforms, and whether they are run lazily.
+    """Return the steps of a Compose or a list of transforms, and whether MONAI runs them lazily.
 
     Raises
     ------
@@ -332,7 +332,7 @@ def _check_inverse(transform: Any, key: str, references: References) -> str:
 
 
 def without_loader(steps: Sequence[Step], where: str) -> tuple[tuple[str, ...], tuple[Step, ...]]:
-    """Return the keys into which images are read, and the steps after reading.
+    """Return the keys that images are read into, and the steps after reading.
 
     Raises
     ------
@@ -364,7 +364,7 @@ def _is_disabled(found: Mapping[str, Any], where: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DataFormat:
-    """Input and output in metadata.json, with the channels by name in order."""
+    """Input and output described in metadata.json, with the channel names in order."""
 
     channels: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -373,22 +373,22 @@ class DataFormat:
 
     @property
     def has_background(self) -> bool:
-        """Whether output 0 is background."""
+        """Whether the first output is background."""
         return bool(self.outputs) and self.outputs[0].strip().casefold() == "background"
 
     @property
     def labels(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Labels as (name, values); output k has the value k with background, or else k + 1."""
+        """Labels as (name, values). With background, output k has the value k, otherwise k + 1."""
         first = 1 if self.has_background else 0
         return tuple((name, (number,)) for number, name in enumerate(self.outputs[first:], start=1))
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """MONAI's sliding window; if `roi_size` is None, the network runs once on the whole volume.
+    """Settings of MONAI's sliding window.
 
-    An extent below 1 stands for the extent of the volume. The defaults are those of
-    SlidingWindowInferer.
+    If `roi_size` is None, the network runs once on the whole volume. An extent below 1 stands for
+    the extent of the volume. The defaults are those of SlidingWindowInferer.
     """
 
     roi_size: tuple[int, int, int] | None = None
@@ -402,7 +402,7 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class BundleConfig:
-    """Configuration of a bundle's run.
+    """The configuration with which a bundle is run.
 
     `preprocessing` has the steps after reading. `images` are the keys into which the images are
     read: one key for all channels, or one for each. `mixed` is True if the bundle computes in half
@@ -420,7 +420,7 @@ class BundleConfig:
 
 
 def read_format(metadata: Mapping[str, Any], where: str) -> DataFormat:
-    """Return the input and output described in metadata.json.
+    """Return the input and output that metadata.json describes.
 
     Raises
     ------
@@ -445,7 +445,7 @@ def read_format(metadata: Mapping[str, Any], where: str) -> DataFormat:
 
 
 def read_config(references: References) -> BundleConfig:
-    """Return the configuration of a bundle's run from its inference.json.
+    """Return the configuration with which a bundle is run, read from its inference.json.
 
     Raises
     ------
@@ -469,7 +469,7 @@ def read_config(references: References) -> BundleConfig:
 
 
 def has_background(data_format: DataFormat, config: BundleConfig) -> bool:
-    """Return whether output 0 is background, by its name or because the largest output wins."""
+    """Return whether the first output is background, by its name or because the largest wins."""
     named = data_format.outputs[0].strip().casefold() == "background"
     wins = any(
         step.name == "AsDiscreted" and step.argument("argmax") not in (None, False, [False])
@@ -481,7 +481,7 @@ def has_background(data_format: DataFormat, config: BundleConfig) -> bool:
 def label_names(
     data_format: DataFormat, config: BundleConfig
 ) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return labels as (name, values); output k has the value k with background, or else k + 1."""
+    """Return labels as (name, values): output k has the value k with background, else k + 1."""
     names = data_format.outputs[1 if has_background(data_format, config) else 0 :]
     return tuple((name, (value,)) for value, name in enumerate(names, start=1))
 

@@ -1,4 +1,4 @@
-"""The cost of running a MONAI bundle, estimated from its configs without MONAI.
+"""Estimate the cost of running a MONAI bundle from its configs, without MONAI.
 
 Source of shapes and windows: MONAI 1.6.1, data/utils.py (compute_shape_offset, dense_patch_slices)
 and inferers/utils.py.
@@ -27,7 +27,7 @@ _SPACING_ARGUMENTS: Final = frozenset(
 
 
 def tiles_of_bundle(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
-    """Return an upper limit of the cost of a case on `grid`, or None if it is unknown.
+    """Return an upper limit of the cost for a case on `grid`, or None if it is unknown.
 
     Cropping of empty borders is not considered. The cost is unknown for a different kind of model,
     for a window as large as the volume (whose time differs from that of a tile), and if only MONAI
@@ -63,7 +63,7 @@ def tiles_of_bundle(card: ModelCard, settings: EngineSettings, grid: Grid) -> Ti
 
 
 def bundle_bytes(inputs: int, outputs: int, padded: Sequence[int], grid: Grid) -> int:
-    """Return an upper limit of the memory in bytes that a run needs on `grid`.
+    """Return an upper limit, in bytes, of the memory that a run on `grid` needs.
 
     `inputs` and `outputs` are the numbers of channels, and `padded` are the extents of the volume
     padded to at least one window.
@@ -105,7 +105,7 @@ def _follow_shape(steps: Sequence[Step], grid: Grid) -> tuple[int, int, int] | N
 
 
 def _find_order(letters: str, wanted: str) -> list[int] | None:
-    """Return the current axis of each axis in `wanted`, or None if they are not letters."""
+    """Return the current axis for each axis in `wanted`, or None if these are not letters."""
     order = [
         next((k for k, now in enumerate(letters) if any({now, one} <= set(p) for p in _PAIRS)), -1)
         for one in wanted
@@ -114,7 +114,7 @@ def _find_order(letters: str, wanted: str) -> list[int] | None:
 
 
 def _find_spacing(step: Step, now: Sequence[float]) -> list[float] | None:
-    """Return the spacing (x, y, z) after a step.
+    """Return the spacing (x, y, z) after a transform.
 
     A value of 0 or below keeps the current spacing, as in MONAI.
     """
@@ -139,6 +139,6 @@ def _count_windows(shape: Sequence[int], windows: Windows) -> tuple[int, tuple[i
 
 
 def _make_triple(value: Any) -> tuple[Any, ...]:
-    """Return one value for each axis, or NaN values if their number is wrong."""
+    """Return a triple with one value for each axis, or NaN values if their number is wrong."""
     values = tuple(value) if isinstance(value, list | tuple) else (value,) * 3
     return values if len(values) == 3 else (math.nan,) * 3

@@ -1,4 +1,4 @@
-"""The engine of MONAI bundles, which reproduces MONAI's result without running bundle code.
+"""Run MONAI bundles with the same result as MONAI, but without running bundle code.
 
 Transforms and networks are MONAI's classes with arguments from the bundle's configs. With torch in
 single precision on the CPU, labels and probabilities equal those of the bundle's own workflow.
@@ -108,7 +108,7 @@ _COPY: Final = "copy the bundle again from its source"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BundleTransforms:
-    """The transforms of a bundle, which `make_transforms` creates."""
+    """The transforms of a bundle; create it with `make_transforms`."""
 
     config: BundleConfig
     data_format: DataFormat
@@ -117,7 +117,7 @@ class BundleTransforms:
     has_background: bool
 
     def prepare(self, arrays: Sequence[NDArray[Any]], grid: Grid) -> Mapping[str, Any]:
-        """Return the data for the network, including ``image``.
+        """Return the input data for the network, including the key ``image``.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class BundleTransforms:
         return data
 
     def shape(self, grid: Grid) -> tuple[tuple[int, int, int], NDArray[np.float64]]:
-        """Return the shape and affine (x, y, z) of the network's input, assuming no cropping.
+        """Return the shape and affine (x, y, z) of the network's input if nothing is cropped.
 
         No voxel is computed, because MONAI's lazy mode applies the transforms only to the grid.
         """
@@ -167,7 +167,7 @@ class BundleTransforms:
     def finish(
         self, data: Mapping[str, Any], outputs: Any, grid: Grid, *, keep_probability: bool
     ) -> tuple[NDArray[Any], NDArray[np.float16] | None]:
-        """Return labels and foreground probability ``(z, y, x)`` on the case's grid.
+        """Return the labels and the foreground probability ``(z, y, x)`` on the case's grid.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class BundleTransforms:
         return labels, np.ascontiguousarray(np.clip(share, 0, 1).astype(np.float16))
 
     def _read_images(self, arrays: Sequence[NDArray[Any]], grid: Grid) -> dict[str, Any]:
-        """Return the data as LoadImaged reads them: (x, y, z), float32, stacked channels."""
+        """Return images as LoadImaged would read them: (x, y, z), float32, channels stacked."""
         turned = [array.T.astype(np.float32) for array in arrays]
         if len(self.config.images) == 1 and len(turned) > 1:
             turned = [np.stack(turned, axis=0)]
@@ -238,14 +238,14 @@ class BundleTransforms:
         return first if "Invertd" in done else self._undo_transforms(now, first, nearest=False)
 
     def _undo_transforms(self, now: Mapping[str, Any], values: Any, *, nearest: bool) -> Any:
-        """Return `values` on the grid on which the images were read."""
+        """Return `values` on the grid of the images as read."""
         key = _IMAGE if _IMAGE in self.config.images else self.config.images[0]
         undo = Invertd(_PRED, self.before, orig_keys=key, nearest_interp=nearest)
         with said_by_monai(f"{self.config.where}: undoing the preprocessing"):
             return undo({**now, _PRED: values})[_PRED]
 
     def _decide_labels(self, pred: NDArray[Any]) -> NDArray[Any]:
-        """Return one label for each voxel; if outputs overlap, the later output determines it."""
+        """Return one label for each voxel; where outputs overlap, the later output wins."""
         if pred.shape[0] == 1:
             labels = np.rint(pred[0])
         else:
@@ -263,7 +263,7 @@ class BundleTransforms:
 
 
 def make_transforms(config: BundleConfig, data_format: DataFormat) -> BundleTransforms:
-    """Return the transforms of a bundle without `objections`.
+    """Return the transforms of a bundle that `objections` accepts.
 
     Raises
     ------
@@ -283,7 +283,7 @@ def make_transforms(config: BundleConfig, data_format: DataFormat) -> BundleTran
 
 @contextmanager
 def said_by_monai(where: str) -> Iterator[None]:
-    """Convert exceptions of MONAI in this context to `ModelError`, and hide its warnings."""
+    """Convert MONAI's exceptions in the block to `ModelError`, and hide MONAI's warnings."""
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter(
@@ -301,7 +301,7 @@ def said_by_monai(where: str) -> Iterator[None]:
 
 
 def _make_transform(step: Step, allowed: frozenset[str], where: str, before: Any = None) -> Any:
-    """Return a transform, which is the MONAI class with this allowed name."""
+    """Return an instance of the allowed MONAI transform with this name."""
     kind = getattr(monai.transforms, step.name, None) if step.name in allowed else None
     if kind is None:
         raise ModelError(
@@ -326,7 +326,7 @@ def _convert_value(value: Any) -> Any:
 
 
 def _make_meta(grid: Grid, channel_dim: float) -> dict[str, Any]:
-    """Return the metadata that MONAI's reader would return.
+    """Return image metadata in the form in which MONAI's reader returns it.
 
     Source: data/image_reader.py, NibabelReader.
     """
@@ -340,7 +340,7 @@ def _make_meta(grid: Grid, channel_dim: float) -> dict[str, Any]:
 
 
 def _as_array(values: Any, grid: Grid, where: str) -> NDArray[Any]:
-    """Return ``(channel, z, y, x)`` from a tensor ``(channel, x, y, z)`` on `grid`."""
+    """Return a tensor ``(channel, x, y, z)`` on `grid` as an array ``(channel, z, y, x)``."""
     array: NDArray[Any] = np.asarray(values.detach().cpu())
     if array.shape[1:] != grid.shape[::-1]:
         raise ModelError(
@@ -352,9 +352,9 @@ def _as_array(values: Any, grid: Grid, where: str) -> NDArray[Any]:
 
 @dataclass(frozen=True, slots=True)
 class WindowGrid:
-    """The windows of a volume, padded to at least one window, with all extents along (x, y, z).
+    """The windows of a volume that is padded to at least one window; extents are (x, y, z).
 
-    The network processes `groups` of windows together. `is_needed` tells for each group whether it
+    The network processes `groups` of windows together. `is_needed` states for each group whether it
     is computed.
     """
 
@@ -375,9 +375,9 @@ class WindowGrid:
 
 
 def window_grid(shape: Sequence[int], windows: Windows, region: Box | None = None) -> WindowGrid:
-    """Return MONAI's windows of a volume; with `region`, only the groups that overlap it.
+    """Return MONAI's windows of a volume; with `region`, only groups that overlap it are needed.
 
-    The first group is always computed, because it tells the number of the network's outputs.
+    The first group is always computed, because it determines the number of the network's outputs.
 
     Examples
     --------
@@ -461,7 +461,7 @@ def load_network(path: Path, step: Step | None, where: str) -> nn.Module:
 
 
 def _build_network(step: Step, where: str) -> nn.Module:
-    """Return the network without weights, an instance of the MONAI class with this allowed name."""
+    """Return an instance of the allowed MONAI network with this name, without weights."""
     name = network_name(step, where)
     kind: Any = getattr(monai.networks.nets, name, None) if name else None
     if not inspect.isclass(kind):
@@ -481,7 +481,7 @@ def _build_network(step: Step, where: str) -> nn.Module:
 
 
 def _find_weights(path: Path) -> Mapping[str, Any]:
-    """Return the weights in a file, which are the whole file or an entry with a common name."""
+    """Return the weights in a file: the whole content, or an entry with a common name."""
     table = _load_file(path)
     for name in _INNER:
         if isinstance(table, Mapping) and isinstance(table.get(name), Mapping):
@@ -521,15 +521,15 @@ _PREPARED: Final = 100
 _PREDICTED: Final = 930
 _MARGIN: Final = 2  # voxels of the network's grid that linear interpolation at an edge uses
 _USUAL: Final = 96
-"""Window extent in voxels for timing, if the real window is as large as the volume.
+"""Assumed window extent in voxels for timing, if the real window is as large as the volume.
 
-Source: most windows of MONAI's Model Zoo.
+Source: the size of most windows of MONAI's Model Zoo.
 """
 
 
 @dataclass(slots=True, eq=False)
 class BundleEngine:
-    """A loaded bundle; `load_bundle` creates it, and `close` releases it."""
+    """A loaded bundle; create it with `load_bundle`, and release it with `close`."""
 
     card: ModelCard
     settings: EngineSettings
@@ -556,7 +556,7 @@ class BundleEngine:
         )
 
     def predict(self, given: EngineInput) -> EngineResult:
-        """Label one case as in `Engine.predict`; every step and group of windows reports progress.
+        """Label one case as `Engine.predict` does, and report the progress of steps and windows.
 
         All windows are computed if a step after the network depends on voxels outside the region.
 
@@ -587,7 +587,7 @@ class BundleEngine:
             output.flatten()[:1].cpu()  # A GPU call returns before the computation has finished.
 
     def close(self) -> None:
-        """Release the network and the memory of a GPU."""
+        """Release the network and its GPU memory."""
         self.network = nn.Identity()
         release_memory(self.device)
 
@@ -669,7 +669,7 @@ class BundleEngine:
 
     @property
     def _looks_around(self) -> bool:
-        """Return whether labels depend on distant outputs, which requires every window."""
+        """Return whether labels depend on distant outputs, so that every window is needed."""
         config = self.transforms.config
         # A mode that is a number is a spline order, whose values depend on the whole volume.
         return any(step.name in LOOKING_AROUND for step in config.postprocessing) or any(
@@ -710,7 +710,7 @@ class BundleEngine:
 
 
 def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> BundleEngine:
-    """Load a bundle: unpack it if it is a zip, and read configs and weights as data.
+    """Load a bundle from a folder or zip; its configs and weights are read as data.
 
     Raises
     ------
@@ -739,7 +739,7 @@ def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> Bund
 
 
 def _box_to(region: Box, grid: Grid, affine: NDArray[np.float64]) -> Box:
-    """Return the box (x, y, z) of the network's grid that covers a box of the case."""
+    """Return the box (x, y, z) on the network's grid that covers a box of the case."""
     ends = zip(region.start, region.stop, strict=True)
     corners = grid.to_world_mm(list(product(*((a - 0.5, b - 0.5) for a, b in ends))))
     there = (corners - affine[:3, 3]) @ np.linalg.inv(affine[:3, :3]).T

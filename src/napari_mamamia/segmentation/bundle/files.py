@@ -1,4 +1,4 @@
-"""The files of a MONAI bundle: its folder, its configs as values, and its weights."""
+"""Find and read the files of a MONAI bundle: its folder, configs and weights."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -16,7 +16,7 @@ _REPAIR: Final = "correct the bundle, or ask its author"
 
 
 def bundle_root(files: ModelFiles) -> str:
-    """Return the folder of a bundle below `files`, or "" for `files` itself.
+    """Return the bundle's folder inside `files`, or "" if it is `files` itself.
 
     Raises
     ------
@@ -37,12 +37,12 @@ def bundle_root(files: ModelFiles) -> str:
 
 
 def read_metadata(files: ModelFiles) -> Mapping[str, Any]:
-    """Return the content of metadata.json, or raise `ModelError`."""
+    """Return the content of metadata.json; raise `ModelError` if it cannot be read."""
     return _parse_config(files, join_path(bundle_root(files), "/".join(_METADATA)))
 
 
 def read_inference(files: ModelFiles) -> References:
-    """Return the values in inference.json (or .yaml), or raise `ModelError` without a file."""
+    """Return the values in inference.json or .yaml; raise `ModelError` if neither exists."""
     names = config_names(files)[1:]
     if not names:
         raise ModelError(
@@ -53,7 +53,7 @@ def read_inference(files: ModelFiles) -> References:
 
 
 def config_names(files: ModelFiles) -> tuple[str, ...]:
-    """Return the existing names of metadata.json and of the file that describes the run."""
+    """Return the names of metadata.json and of the file that describes the run, if they exist."""
     root = bundle_root(files)
     runs = (join_path(root, run) for run in _RUNS)
     names = [name for name in runs if name in files.names]
@@ -61,7 +61,7 @@ def config_names(files: ModelFiles) -> tuple[str, ...]:
 
 
 def bundle_weights(files: ModelFiles) -> str:
-    """Return the name of the file with the network, or "" if there is none.
+    """Return the name of the file that contains the network, or "" if there is none.
 
     A TorchScript network is preferred, because it needs no MONAI class.
     """

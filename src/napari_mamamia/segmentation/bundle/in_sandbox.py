@@ -1,4 +1,4 @@
-"""The program that runs a MONAI bundle with its own code: ``model.py`` of a submission.
+"""The ``model.py`` of a submission that runs a MONAI bundle, including code in the bundle.
 
 ``mamamia models wrap`` copies this file next to the bundle and its ``wrap.json``. The program runs
 in a sandbox with a Python that has MONAI, and executes the expressions and pickles in the bundle.
@@ -16,14 +16,14 @@ _BUNDLE = _HERE / "bundle"
 
 
 class Model:
-    """A bundle with the challenge's model interface."""
+    """A MONAI bundle with the model interface of the challenge."""
 
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
         self.wrap = json.loads((_HERE / "wrap.json").read_text("utf-8"))
 
     def predict_segmentation(self, output_dir: str) -> str:
-        """Write a mask for each case on the grid of its first image; return the output folder."""
+        """Write the mask of each case on the grid of its first image; return the output folder."""
         import torch
 
         folder = Path(output_dir, "pred_segmentations")
@@ -49,7 +49,7 @@ class Model:
 
 
 def _make_parser() -> tuple[Any, list[str]]:
-    """Return MONAI's parser of the bundle's config without writers, and the keys of its images."""
+    """Return MONAI's parser for the bundle's config without writers, and the keys of its images."""
     from monai.bundle import ConfigParser
 
     paths = [_BUNDLE / "configs" / f"inference.{kind}" for kind in ("json", "yaml", "yml")]

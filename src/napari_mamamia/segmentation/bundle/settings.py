@@ -1,4 +1,4 @@
-"""Check the settings of a run that do not apply to a MONAI bundle, which defines its own run."""
+"""Reject settings that do not apply to a MONAI bundle, which defines its own run."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,13 +7,13 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 
 ONLY_NETWORK: Final = "network"
-"""Name used in `Ran` instead of folds, because a bundle has one network."""
+"""Name that replaces the fold names in `Ran`, because a bundle has a single network."""
 
 
 def require_meant(settings: EngineSettings, name: str) -> None:
-    """Raise a `ModelError` that names every setting that a bundle cannot follow.
+    """Raise a `ModelError` that names every setting that does not apply to a bundle.
 
-    Turning mirroring off is allowed, because a bundle makes no mirrored copies.
+    Turning mirroring off is allowed, because a bundle uses no mirrored copies.
     """
     reasons = "; ".join(_list_meaningless(settings))
     if reasons:

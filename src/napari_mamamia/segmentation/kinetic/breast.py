@@ -1,4 +1,4 @@
-"""The breast mask: the body without air and skin, anterior to the chest wall.
+"""Compute the breast mask: the body without skin, anterior to the chest wall.
 
 The mask depends only on anatomy, not on contrast. Volumes in this module are in the *patient frame*
 ``(superior, posterior, left)``: each axis increases in that direction of the patient, regardless of
@@ -57,11 +57,12 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChestCut:
-    """The posterior limit of the breast, on (superior, left).
+    """The posterior limit of the breast at each position (superior, left).
 
     `depth_mm` is the depth of that limit behind the anterior face, or infinite if nothing is cut
-    off. `stands_out` is True within half of `protrusion_mm` of a breast that protrudes from the
-    chest, and everywhere if no breast protrudes. `notes` state what could not be detected.
+    off. `stands_out` is True at a breast that protrudes from the chest, and within half of
+    `protrusion_mm` of it, and everywhere if no breast protrudes. `notes` state what could not be
+    detected.
     """
 
     depth_mm: Floats
@@ -70,7 +71,7 @@ class ChestCut:
 
 
 def chest_cut(body: Bools, spacing: Spacing, settings: BreastSettings) -> ChestCut:
-    """Return the boundary between breast and chest."""
+    """Return the boundary between breast and chest wall."""
     skin = _skin_depth(body, spacing[1])
     there: Bools = np.any(body, axis=1)
     both_breasts = skin.shape[1] * spacing[2] >= _BOTH_BREASTS_MM
@@ -99,8 +100,8 @@ def _nothing_cut(skin: Floats, note: str) -> ChestCut:
 def _skin_depth(body: Bools, step: float) -> Floats:
     """Return the depth in mm of the body's surface behind the anterior face of the volume.
 
-    Columns without body have the maximum depth. A 3 x 3 median removes single columns in which the
-    signal drops.
+    Columns without body have the maximum depth. A 3 x 3 median corrects isolated columns in which
+    the signal drops out.
     """
     first = np.where(body.any(axis=1), body.argmax(axis=1), body.shape[1])
     depth: Floats = ndimage.median_filter(first * step, size=3, mode="nearest")
@@ -108,7 +109,7 @@ def _skin_depth(body: Bools, step: float) -> Floats:
 
 
 def _beyond_body(skin: Floats, there: Bools) -> Floats:
-    """Return the depths, in which columns without body have the nearest depth in their row."""
+    """Return the depths; a column without body gets the nearest depth in its row."""
     n = there.shape[1]
     columns = np.where(there, np.arange(n), -n)
     before = np.maximum.accumulate(columns, axis=1)
@@ -122,7 +123,7 @@ def _beyond_body(skin: Floats, there: Bools) -> Floats:
 
 
 def _resting_disc(skin: Floats, step: float, radius_mm: float) -> Floats:
-    """Return for each row the depth of the surface that a disc reaches from below the skin.
+    """Return, for each row, the surface on which a disc rests from below the skin.
 
     This is the grey closing of the depth (the opening of the height) with the upper half of a disc;
     the body is assumed to continue beyond the image as at its edge.
@@ -138,12 +139,12 @@ def _resting_disc(skin: Floats, step: float, radius_mm: float) -> Floats:
 
 
 def _deep_level(rows: Floats, there: Bools, step: float, width_mm: float) -> Floats:
-    """Return a flat grey opening of the surface for each row of skin depths.
+    """Return, for each row of skin depths, a flat grey opening of the surface.
 
     Every window of `width_mm` within the row reaches the chest somewhere; its deep percentile is
     the level of the chest there. Each point takes the most anterior level of the windows that
-    contain it, so windows that reach the neck do not count. Only skin that is `there` is used,
-    because the signal of the body fades at the ends of a view, far from the coil.
+    contain it, so windows that reach the neck have no effect. Only skin where `there` is True is
+    used, because the signal of the body fades at the ends of a view, far from the coil.
     """
     n = rows.shape[1]
     width = min(max(round(width_mm / step), 1), n)
@@ -189,7 +190,7 @@ class BreastRegion:
     notes: tuple[str, ...] = ()
 
     def before_cut(self, rows: NDArray[Any], extra_mm: float, spacing_mm: Spacing) -> Bools:
-        """Return whether the posterior indices `rows` are in front of the cut plus `extra_mm`."""
+        """Return whether the posterior indices `rows` are anterior to the cut plus `extra_mm`."""
         depth = (rows * spacing_mm[1])[None, :, None]
         before: Bools = depth < self.cut_mm[:, None, :] + extra_mm
         return before
@@ -197,7 +198,7 @@ class BreastRegion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BreastMask:
-    """The breast on the case's own grid, bool ``(z, y, x)``, and notes on undetected anatomy."""
+    """The breast on the grid of the case, bool ``(z, y, x)``, with notes on undetected anatomy."""
 
     array: Bools
     notes: tuple[str, ...] = ()
@@ -206,7 +207,7 @@ class BreastMask:
 def breast_mask(
     volume: NDArray[Any], grid: Grid, settings: BreastSettings | None = None
 ) -> BreastMask:
-    """Return the mask of the breasts in one ``(z, y, x)`` volume, such as phase 0.
+    """Return the mask of the breasts in a ``(z, y, x)`` volume, such as phase 0.
 
     The method works on axial, sagittal and coronal scans of one or two breasts, because directions
     are taken from the affine and sizes from the spacing. If no air, chest or protruding breast is
@@ -279,11 +280,11 @@ def _whole_image(volume: NDArray[np.float32], notes: tuple[str, ...]) -> BreastR
 def _tissue_from(
     coarse: NDArray[np.float32], blank: Bools, settings: BreastSettings
 ) -> float | None:
-    """Return the signal above which a voxel is tissue, or None if no air is detected.
+    """Return the signal above which a voxel counts as tissue, or None if no air is detected.
 
     In the front half, air is a peak of the histogram and tissue is its long tail. The threshold is
     the level farthest below the line from the peak to the end of the tail (Zack 1977). Voxels that
-    are exactly zero, and their neighbours, do not count, because scanners fill the border of a
+    are exactly zero, and their neighbours, are ignored, because scanners fill the border of a
     corrected image with zeros. If they make up 40 % or more, the air was set to zero.
     """
     bright = float(np.percentile(coarse, 95))
@@ -296,7 +297,7 @@ def _tissue_from(
 
 
 def _end_of_air(front: NDArray[np.float32], bright: float) -> float:
-    """Return the signal level at which the darkest large histogram peak ends."""
+    """Return the signal level at which the darkest large peak of the histogram ends."""
     counts, edges = np.histogram(front, _LEVELS, range=(0.0, bright))
     counts = ndimage.gaussian_filter1d(counts.astype(np.float64), 1.0)
     peak = int(counts.argmax())
@@ -306,7 +307,7 @@ def _end_of_air(front: NDArray[np.float32], bright: float) -> float:
 
 
 def _find_body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Bools:
-    """Return the large components of `tissue` with gaps and holes filled, without nipples.
+    """Return the large components of `tissue` without nipples, with gaps and holes filled.
 
     If this step would remove half of a body with the nipples, the body is too small and is not
     changed.
@@ -331,7 +332,7 @@ def _find_body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Boo
 def _strip_skin(
     tissue: Bools, body: Bools, factors: Factors, spacing: Spacing, settings: BreastSettings
 ) -> Bools:
-    """Return the body at the resolution of the volume, without its skin."""
+    """Return the body without its skin, at the resolution of the volume."""
     around = ball_offsets(1.0, (1.0, 1.0, 1.0))
     core = spread(eroded(body, around), factors, tissue.shape)
     shell = spread(dilated(body, around), factors, tissue.shape)
@@ -349,7 +350,7 @@ def _scale_spacing(spacing: Spacing, factors: Factors) -> Spacing:
 def breast_area(
     case: Case, recipe: Recipe, drawn: Box | None = None
 ) -> tuple[BreastArea | None, tuple[str, ...]]:
-    """Return the breast of a case, and notes on its origin.
+    """Return the breast of a case, with notes on how it was determined.
 
     The result is None if the recipe does not need the breast. The reader's box `drawn` is used
     first, and then the box of the case (`Case.breast_box`), which the challenge gives to every
@@ -380,7 +381,7 @@ def breast_area(
 
 
 def find_breast_area(case: Case) -> tuple[BreastArea, tuple[str, ...]]:
-    """Detect the breast in phase 0, or raise `ModelError`."""
+    """Detect the breast in phase 0; raise `ModelError` if this fails."""
     case.require_phases(1)
     outline = breast_mask(case.signal[0], case.grid)
     around = Box.around(outline.array)

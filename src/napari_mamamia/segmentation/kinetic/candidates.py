@@ -1,4 +1,4 @@
-"""Candidate regions of a tumour: their features, and the selection of separate regions."""
+"""Candidate regions of a tumour: compute their features, and select separate regions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ def enhancing(
     spacing_mm: Spacing,
     settings: KineticSettings,
 ) -> Bools:
-    """Return the voxels of `allowed` that enhance by at least `level_percent`.
+    """Return the voxels of `allowed` whose enhancement is at least `level_percent`.
 
     An opening removes thin strands, and gaps are closed.
     """
@@ -80,10 +80,10 @@ def regions_of(
 def pieces_of(
     whole: Region, thickness_mm: float, spacing_mm: Spacing, settings: KineticSettings
 ) -> Iterator[Region]:
-    """Yield the parts of a region after an opening that removes strands up to `thickness_mm`.
+    """Yield the parts into which a region falls when strands up to `thickness_mm` are removed.
 
-    The opening separates a lesion from its vessels. No part is returned if the region has hardly
-    any strands.
+    An opening removes the strands and separates a lesion from its vessels. No part is returned if
+    the region has hardly any strands.
     """
     rest = opened(whole.crop, ball_offsets(thickness_mm / 2, spacing_mm))
     before = np.count_nonzero(whole.crop)
@@ -103,12 +103,12 @@ def pieces_of(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The position of a region; the default is used if a prompt gives the position.
+    """The position of a region relative to the breast, chest wall and image.
 
-    `behind_chest`, `at_wall` (behind the surface of the chest), `near_skin` and `beside` (where no
-    breast protrudes) are fractions of its volume. `height` is the height of its centre, from 0 at
-    the lower end of the image to 1 at the upper end. `tissue` is the median signal of the breast in
-    the early phase, or 0 if unknown.
+    If a prompt gives the position, the defaults are used. `behind_chest`, `at_wall` (behind the
+    surface of the chest), `near_skin` and `beside` (where no breast protrudes) are fractions of its
+    volume. `height` is the height of its centre, from 0 at the lower end of the image to 1 at the
+    upper end. `tissue` is the median signal of the breast in the early phase, or 0 if unknown.
     """
 
     behind_chest: float = 0.0
@@ -122,7 +122,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The features of a region.
+    """Measured features of a region.
 
     `percent` is the mean early PE of the core, and `contrast` is its excess over the mean PE of the
     tissue at a distance of 2 to 6 mm. `ratio` is the SER of the core, or NaN without a late phase.
@@ -153,7 +153,7 @@ class Scored:
 
 
 def measured(region: Region, found: Enhancement, spacing_mm: Spacing, place: Place) -> Features:
-    """Return the features of `region`, whose box indexes the maps of `found`.
+    """Return the features of `region`, whose box is an index into the maps of `found`.
 
     PE and SER are ratios of mean rises, so dark, noisy voxels cannot inflate them. The shape is
     computed from the second moments of the filled region; an ellipsoid with semi-axes sqrt(5
@@ -189,7 +189,7 @@ def measured(region: Region, found: Enhancement, spacing_mm: Spacing, place: Pla
 def separate(
     ranked: Sequence[Scored], at_most: int, shape: Sequence[int], shared: float = 0.0
 ) -> list[Scored]:
-    """Return the first regions in `ranked` that are separate, in the same order.
+    """Return the highest-ranked regions that are separate from each other, in the same order.
 
     Regions of several levels are nested, and only the nested region with the best score is kept. A
     region is dropped if more than the fraction `shared` of its voxels belongs to earlier regions.
@@ -208,7 +208,7 @@ def separate(
 
 
 def _percent_around(region: Region, found: Enhancement, spacing_mm: Spacing) -> float:
-    """Return the PE of the mean signals at 2 to 6 mm from a region, at least 0.
+    """Return the PE of the mean signals at 2 to 6 mm from a region, or 0 if it is negative.
 
     Without such voxels the result is 0.
     """
@@ -227,7 +227,7 @@ def _percent_around(region: Region, found: Enhancement, spacing_mm: Spacing) -> 
 
 
 def _semi_axes_mm(mask: Bools, spacing_mm: Spacing) -> NDArray[np.float64]:
-    """Return the semi-axes in mm, longest first, of the ellipsoid with the moments of the mask."""
+    """Return the semi-axes in mm of the ellipsoid with the mask's moments, longest first."""
     steps = np.array(spacing_mm)
     points = np.argwhere(mask) * steps
     points -= points.mean(axis=0)

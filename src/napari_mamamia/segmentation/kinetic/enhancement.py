@@ -1,4 +1,4 @@
-"""Smoothed maps of signal rise and enhancement, with the remaining noise."""
+"""Smoothed maps of signal rise and enhancement, and the noise that remains in them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ _SIGNAL_FLOOR: Final = 0.02  # share of the 99th percentile of phase 0; below it
 
 
 def pool_factors(spacing_mm: Sequence[float], coarsest_mm: float) -> Factors:
-    """Return how many voxels to average along each axis for a result up to `coarsest_mm` coarse.
+    """Return the number of voxels to average along each axis for a spacing up to `coarsest_mm`.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def pool_factors(spacing_mm: Sequence[float], coarsest_mm: float) -> Factors:
 
 
 def pooled_job(volume: NDArray[Any], factors: Factors, text: str) -> NDArray[np.float32]:
-    """Average blocks of `factors` voxels; progress counts planes along the first axis.
+    """Average blocks of `factors` voxels; progress is reported in planes along the first axis.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def pooled_job(volume: NDArray[Any], factors: Factors, text: str) -> NDArray[np.
 
 
 def pooled(volume: NDArray[Any], factors: Factors) -> NDArray[np.float32]:
-    """Return the result of `pooled_job` without progress reports."""
+    """Average blocks of voxels as `pooled_job` does, without progress reports."""
     if np.issubdtype(volume.dtype, np.floating):
         volume = np.where(np.isfinite(volume), volume, 0)
     first = volume[tuple(slice(None, None, f) for f in factors)]
@@ -107,7 +107,7 @@ def noise_left(
     sigma_mm: float,
     spacing_mm: Sequence[float],
 ) -> float:
-    """Return the standard deviation of the noise in `volume` that remains after `smoothed`.
+    """Return the standard deviation of the noise that remains in `volume` after `smoothed`.
 
     The noise, which is assumed to be white, is estimated from the median absolute difference of
     neighbours along the axis with the finest spacing, over the voxels `where`. This separates noise
@@ -140,7 +140,7 @@ def _select_axes(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """Phase 0, the early phase, the late phase or None, and their spacing.
+    """The three phases used for segmentation (0, early, late or None), with their spacing.
 
     The arrays are views of the case as ``(superior, posterior, left)``, in its own data type.
     `bright` is the 99th percentile of phase 0, the reference for darkness.
@@ -159,19 +159,19 @@ class Scan:
         return (a, b, c)
 
     def cut(self, box: Box) -> Self:
-        """Return the part of the scan in `box` as views."""
+        """Return the part of the scan inside `box` as views."""
         late = None if self.late is None else self.late[box.slices]
         return replace(self, pre=self.pre[box.slices], early=self.early[box.slices], late=late)
 
 
 def times(index: Sequence[float], factors: Sequence[int]) -> Voxel:
-    """Return an `index` on a grid pooled by `factors` as an index on the original grid."""
+    """Return an index on a grid pooled by `factors` as an index on the original grid."""
     a, b, c = (int(i * f) for i, f in zip(index, factors, strict=True))
     return (a, b, c)
 
 
 def moved(box: Box, by: Sequence[int]) -> Box:
-    """Return `box` with `by` added to its start and stop."""
+    """Return `box` shifted by `by`."""
     (a, b, c), (d, e, f), (i, j, k) = box.start, box.stop, by
     return Box((a + i, b + j, c + k), (d + i, e + j, f + k))
 
@@ -182,7 +182,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Enhancement:
-    """Smoothed maps of one region, all float32 and of one shape.
+    """Smoothed maps of one region, all float32 and of the same shape.
 
     `pre` is phase 0, `rise` is the early phase minus phase 0, and `late_rise` is the late phase
     minus phase 0 (or None), all in units of the signal. `percent` is the early PE, or 0 if phase 0
@@ -198,10 +198,10 @@ class Enhancement:
 
 
 def enhancement_of(pre: Floats, early: Floats, late: Floats | None, bright: float) -> Enhancement:
-    """Return the maps of smoothed phases.
+    """Return the maps computed from smoothed phases.
 
-    PE is 0 if phase 0 is below 2 % of `bright` (its 99th percentile), because noise divided by
-    almost 0 has no meaning.
+    PE is 0 if phase 0 is below 2 % of `bright` (its 99th percentile), because noise divided by a
+    value near 0 is meaningless.
     """
     rise = early - pre
     percent = np.zeros_like(rise)
@@ -213,7 +213,7 @@ def enhancement_of(pre: Floats, early: Floats, late: Floats | None, bright: floa
 def enhancement_job(
     scan: Scan, factors: Factors, given: tuple[Floats, Floats], where: Bools, sigma_mm: float
 ) -> Enhancement:
-    """Return the maps of a scan on the grid pooled by `factors`.
+    """Return the maps of a scan on a grid pooled by `factors`.
 
     Parameters
     ----------

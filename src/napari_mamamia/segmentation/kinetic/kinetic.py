@@ -44,7 +44,7 @@ from napari_mamamia.segmentation.model.segmenter import (
 
 @dataclass(frozen=True, slots=True)
 class KineticSegmenter:
-    """A segmenter of regions that enhance fast and have the shape of a lesion.
+    """Segmenter of regions that enhance fast and have the shape of a lesion.
 
     The steps, formulas and limits are in docs/methods/kinetic_segmenter.md. All sizes are in mm and
     all directions come from the affine, so the result does not depend on the order of axes in the
@@ -55,21 +55,21 @@ class KineticSegmenter:
 
     @property
     def name(self) -> str:
-        """Short name that can be used for a folder."""
+        """Short name that is suitable for a folder."""
         return "kinetic"
 
     @property
     def title(self) -> str:
-        """The name that is shown to users."""
+        """Name that is shown to users."""
         return "Kinetic threshold"
 
     @property
     def note(self) -> str:
-        """The caveat that is shown with every result."""
+        """Caveat that is shown with every result."""
         return "kinetic threshold, not a trained model"
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
-        """Segment `case`; the total of the progress is 100.
+        """Segment `case`, and report progress from 0 to 100.
 
         Without a prompt, the breast is searched. With a `Click`, the result is the clicked region,
         or the nearest region within `click_reach_mm`. With a `BoxPrompt`, only the box is searched,

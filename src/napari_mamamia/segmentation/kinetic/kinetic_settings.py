@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SettingInfo:
-    """A number that a user may change, with its default, range, unit, effect and source."""
+    """Description of a user-adjustable number: default, range, unit, effect and source."""
 
     name: str
     default: float
@@ -31,17 +31,17 @@ def setting(default: float, low: float, high: float, unit: str, about: str, sour
 
 
 def described(settings: "DataclassInstance") -> tuple[SettingInfo, ...]:
-    """Return every setting in a settings class; nested settings keep their names."""
+    """Return the description of every setting in a settings class, including nested settings."""
     return tuple(info for info, _ in _walk_settings(settings))
 
 
 def values_of(settings: "DataclassInstance") -> tuple[tuple[str, Setting], ...]:
-    """Return (name, value) of every setting for the provenance."""
+    """Return the name and value of every setting for the provenance."""
     return tuple((info.name, value) for info, value in _walk_settings(settings))
 
 
 def checked(settings: "DataclassInstance") -> None:
-    """Raise `ValueError` for the first setting that is not a number within its range."""
+    """Raise `ValueError` if a setting is not a number within its range."""
     for info, value in _walk_settings(settings):
         if not math.isfinite(value) or not info.low <= value <= info.high:
             unit = f" {info.unit}" if info.unit else ""

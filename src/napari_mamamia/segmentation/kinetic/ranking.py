@@ -1,4 +1,4 @@
-"""Outline, judge and rank candidates from the maps of a search, best first."""
+"""Outline, score and rank candidate regions from the maps of a search, best first."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -71,12 +71,12 @@ class Penalty:
 
 
 def penalties(features: Features, settings: KineticSettings) -> tuple[Penalty, ...]:
-    """Return the penalties of a region for its position and its signal."""
+    """Return the penalties for a region's position and signal."""
     return (*_place_doubts(features.place, settings), *_signal_doubts(features))
 
 
 def score(features: Features, settings: KineticSettings) -> float:
-    """Return a score for the similarity of a region to a tumour, used only to order candidates.
+    """Return a score for how similar a region is to a tumour, used only to order candidates.
 
     sqrt(V) x contrast/100 (up to 3) x compactness x SER^2 (SER within 0.6 to 1.3; omitted without a
     late phase) x sqrt(share), times the factors of its `penalties`. V is the volume in ml; beyond E
@@ -94,7 +94,7 @@ def score(features: Features, settings: KineticSettings) -> float:
 
 
 def reasons(features: Features, when: str, settings: KineticSettings) -> tuple[str, ...]:
-    """Return the reasons for a region's score as sentences with numbers.
+    """Return the reasons for a region's score, as sentences with numbers.
 
     `when` names the early phase, such as "at 147 s".
     """
@@ -108,7 +108,7 @@ def reasons(features: Features, when: str, settings: KineticSettings) -> tuple[s
 
 
 def unsure(found: Sequence[Scored], settings: KineticSettings) -> tuple[str, ...]:
-    """Return why the first of the ranked regions may not be the tumour; empty if it is clear."""
+    """Return why the highest-ranked region may not be the tumour; empty if it is clear."""
     if not found:
         return ()
     why = [f"candidate 1: {penalty.words}" for penalty in penalties(found[0].features, settings)]
@@ -177,7 +177,7 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outline:
-    """A region at full resolution with its surroundings; the box of the region indexes `found`.
+    """A region at full resolution with its surroundings; its box is an index into `found`.
 
     `origin` is the voxel of the scan at which the maps begin.
     """
@@ -188,12 +188,12 @@ class Outline:
 
     @property
     def region(self) -> Region:
-        """The region with its box in the scan."""
+        """The region, with its box in voxels of the scan."""
         return Region(moved(self.local.box, self.origin), self.local.crop, self.local.core)
 
 
 def _cut_phase(phase: NDArray[Any], box: Box) -> NDArray[np.float32]:
-    """Return the voxels of `box` as a new float32 array, 0 where they are not finite."""
+    """Return the voxels in `box` as a new float32 array, with 0 for non-finite values."""
     values = np.ascontiguousarray(phase[box.slices], dtype=np.float32)
     if np.issubdtype(phase.dtype, np.floating):
         values = np.where(np.isfinite(values), values, np.float32(0))
@@ -203,7 +203,7 @@ def _cut_phase(phase: NDArray[Any], box: Box) -> NDArray[np.float32]:
 def delineate(
     scan: Scan, seed: Region, factors: Factors, limit: Box, settings: KineticSettings
 ) -> Outline | None:
-    """Return the outline of a region of the search grid, or None if nothing remains.
+    """Return the full-resolution outline of a region of the search grid, or None if it is empty.
 
     1. The level of the lesion is the upper quartile of the rise (early minus phase 0) in the
     enhancing part of the seed. The level of the background is the median rise within 8 mm around
@@ -263,7 +263,7 @@ def _edge_level(
 def _keep_connected(
     mask: Bools, core: Bools, spacing_mm: Spacing, settings: KineticSettings
 ) -> Bools:
-    """Return the 26-connected components of `mask` that meet `core`, opened if any remain."""
+    """Return the 26-connected components of `mask` that touch `core`, opened if any remain."""
     thick = opened(mask, ball_offsets(settings.opening_mm, spacing_mm))
     mask = thick if (thick & core).any() else mask
     labels, count = ndimage.label(mask, structure=np.ones((3, 3, 3), dtype=np.bool_))
@@ -317,10 +317,10 @@ def seeds_anywhere(search: Search, settings: KineticSettings) -> list[Scored]:
 
 
 def seeds_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
-    """Return the regions of a box, best first.
+    """Return the regions in and around a box, best first.
 
-    Regions are searched in and around the box and ordered by score times the square of their
-    fraction inside it. Gland that fills the box and continues outside is therefore not first.
+    Regions are ordered by score times the square of their fraction inside it. Gland that fills the
+    box and extends beyond it is therefore not ranked first.
     """
     box = touched(search.limit, search.factors, search.allowed.shape)
     seeds = []
@@ -332,7 +332,7 @@ def seeds_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
 
 
 def strongest_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
-    """Return the regions with at least half of a box's strongest PE, regardless of size.
+    """Return the regions that reach at least half of a box's strongest PE, regardless of size.
 
     The list is empty only if nothing in the box enhances.
     """
@@ -346,7 +346,7 @@ def strongest_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
 
 
 def seeds_at(search: Search, settings: KineticSettings, at: tuple[int, int, int]) -> list[Scored]:
-    """Return the regions within reach of a clicked voxel of the patient frame.
+    """Return the regions within reach of a clicked voxel in the patient frame.
 
     The regions are ordered by score x (1 - d / `click_reach_mm`)^2 x p. Here d is the distance in
     mm from the click to the filled region, which is 0 inside the region; specks next to the click
@@ -383,7 +383,7 @@ def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> 
 def best_apart(
     candidates: list[Scored], search: Search, settings: KineticSettings, *, by_score: bool
 ) -> list[Scored]:
-    """Return the separate candidates to show, up to the maximum number."""
+    """Return the separate candidates to display, up to the maximum number."""
     if by_score:
         candidates = sorted(candidates, key=lambda item: -item.value)
     return separate(candidates, settings.candidates, search.scan.shape, _SHARED)
@@ -408,7 +408,7 @@ def _score_regions(
 
 
 def _with_pieces(region: Region, search: Search, settings: KineticSettings) -> list[Scored]:
-    """Return a region with its score, plus its parts if it is not compact.
+    """Return a region with its score, and also its parts if the region is not compact.
 
     Regions inside the chest are omitted.
     """

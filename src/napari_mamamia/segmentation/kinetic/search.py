@@ -39,7 +39,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """A part of the scan with maps on the search grid, and the region allowed for candidates.
+    """A part of the scan, with maps on the search grid and the region allowed for candidates.
 
     `scan` is cropped to the part, which begins at voxel `origin` of the whole patient frame;
     `limit` is the box in the part that a mask may fill. `percent` is the PE threshold, and `rise`
@@ -70,12 +70,12 @@ class Search:
 
     @property
     def spacing_mm(self) -> tuple[float, float, float]:
-        """Spacing of the search grid."""
+        """Spacing of the search grid in mm."""
         return _coarsen_spacing(self.scan, self.factors)
 
 
 def search_breast(scan: Scan, settings: KineticSettings) -> Search:
-    """Return the breast and its maps; the total of the progress is 100."""
+    """Return the breast with its maps, and report progress from 0 to 100."""
     factors = pool_factors(scan.spacing_mm, settings.search_grid_mm)
     with part(0, 50, 100):
         pre, early = _two_phases(scan, factors)
@@ -120,7 +120,7 @@ def search_breast(scan: Scan, settings: KineticSettings) -> Search:
 def search_around(
     scan: Scan, target: Box, settings: KineticSettings, at: Voxel | None = None
 ) -> Search:
-    """Return the maps in and around a box of the patient frame.
+    """Return the maps in and around a box in the patient frame.
 
     The breast is not detected, because the prompt gives the position. The PE threshold is lowered
     to half of the strongest PE (its 99th percentile) of the box, or within 5 mm of the voxel `at`,
@@ -169,7 +169,7 @@ def touched(box: Box, factors: Factors, shape: Sequence[int]) -> Bools:
 
 
 def place_of(region: Region, search: Search, factors: Factors = (1, 1, 1)) -> Place:
-    """Return the position of a region, or the default position for a prompt.
+    """Return the position of a region; for a prompt, return the default position.
 
     `factors` is the number of voxels of the region's grid per voxel of the search grid.
     """

@@ -1,4 +1,4 @@
-"""Code that all models use: the `Segmenter` protocol, card, recipe, settings, tiles and plan.
+"""Code shared by all models: the `Segmenter` protocol, card, recipe, settings, tiles and plan.
 
 `card` describes a model on disk, and `planner` estimates its time and memory. `recipe` and
 `recipe_input` define the steps before a network, `postprocess` the steps after it. `device` chooses

@@ -1,4 +1,4 @@
-"""The description of a model before it is loaded (`ModelCard`)."""
+"""Description of a model before it is loaded (`ModelCard`)."""
 
 import hashlib
 import re
@@ -12,7 +12,7 @@ from napari_mamamia.segmentation.model.network_spec import NetworkSpec
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 
 RECIPE_NAME: Final = "mamamia_model.json"
-"""Name of the recipe file next to a model."""
+"""Name of the recipe file that lies next to a model."""
 
 _LICENCE: Final = re.compile(r"^(licen[cs]e|copying)(\.(txt|md|rst))?$", re.IGNORECASE)
 _LICENCE_LENGTH: Final = 20_000
@@ -20,7 +20,7 @@ _LICENCE_LENGTH: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class WeightFile:
-    """A weights file: its name below the model, size in bytes, and SHA-256 or ""."""
+    """A weights file: its name inside the model, its size in bytes, and its SHA-256 or ""."""
 
     name: str
     n_bytes: int
@@ -40,7 +40,7 @@ class ModelCard:
     inner
         The folder of the trained model below `path`, or "" for `path` itself.
     configuration, trainer, folds, checkpoints
-        The names in nnU-Net's terms. `checkpoints` are the file names that every fold has, best
+        The names as used by nnU-Net. `checkpoints` are the file names that every fold has, best
         first.
     channels, labels
         The names of the inputs, and the labels as (name, values) without background.
@@ -79,7 +79,7 @@ class ModelCard:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the weight file, or of the checksums of several files in order of name.
+        """SHA-256 of the weights file, or of the checksums of several files in order of name.
 
         The result is "" if no checksum was computed.
         """
@@ -90,14 +90,14 @@ class ModelCard:
 
     @property
     def usable(self) -> bool:
-        """Whether the model can be run, as far as known."""
+        """Whether the model can be run, as far as is known before loading."""
         return not self.missing
 
 
 def summed(
     files: ModelFiles, weights: Sequence[tuple[str, int]], checksums: bool
 ) -> Iterator[WeightFile]:
-    """Yield files with weights, with their SHA-256 if `checksums` is true.
+    """Yield the weights files, with their SHA-256 if `checksums` is true.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def summed(
 
 
 def licence_text(files: ModelFiles, root: str) -> str:
-    """Return the text of the licence file nearest to the model, or "".
+    """Return the text of the licence file that is nearest to the model, or "".
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def licence_text(files: ModelFiles, root: str) -> str:
 
 
 def licence_file(files: ModelFiles, root: str) -> str:
-    """Return the name of the licence file nearest to the model at `root`, or "".
+    """Return the name of the licence file that is nearest to the model at `root`, or "".
 
     Parameters
     ----------

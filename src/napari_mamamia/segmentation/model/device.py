@@ -1,4 +1,4 @@
-"""Choose the device (CPU or GPU) and the number of threads; torch is imported on use."""
+"""Choose the device (CPU or GPU) and the number of threads for a network."""
 
 import importlib.util
 import os
@@ -54,14 +54,14 @@ def require_monai() -> None:
 
 
 def is_device(name: str) -> bool:
-    """Return whether a name is one of `DEVICES`, or a GPU by its number, such as ``cuda:1``."""
+    """Return whether a name is in `DEVICES`, or is a numbered GPU such as ``cuda:1``."""
     return name in DEVICES or _GPU.fullmatch(name) is not None
 
 
 def choose_device(wanted: str = "auto") -> str:
     """Return ``"cuda"``, ``"mps"`` or ``"cpu"``; ``"auto"`` selects the first available device.
 
-    With ``"cuda:1"`` the second GPU is the one that torch's ``"cuda"`` means from now on.
+    ``"cuda:1"`` makes the second GPU torch's current ``"cuda"`` device.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def _use_gpu(number: int) -> None:
 
 @contextmanager
 def convolutions_tuned(device: str) -> Iterator[None]:
-    """Let cuDNN choose its algorithms by measurement for the block, on a GPU, as nnU-Net does."""
+    """Let cuDNN choose its algorithms by measurement inside the block, as nnU-Net does."""
     import torch
 
     cudnn = torch.backends.cudnn
@@ -125,7 +125,7 @@ def usual_threads() -> int:
 
 
 def free_bytes(device: str) -> int | None:
-    """Return the free memory of a GPU in bytes, or None if it is unknown."""
+    """Return the free memory of a GPU in bytes, or None if unknown."""
     if device != "cuda":
         return None
     import torch
@@ -135,7 +135,7 @@ def free_bytes(device: str) -> int | None:
 
 
 def sums_on(device: str, needed_bytes: int) -> str:
-    """Return the device for the sums, a GPU if the sums need less than half of its free memory.
+    """Return the device on which to sum outputs: a GPU if its memory is large enough.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def sums_on(device: str, needed_bytes: int) -> str:
 
 
 def release_memory(device: str) -> None:
-    """Release unused memory of torch on the GPU; do nothing on the CPU."""
+    """Release memory that torch has reserved on the GPU but does not use."""
     import torch
 
     if device == "cuda":
@@ -159,7 +159,7 @@ def release_memory(device: str) -> None:
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Return whether an error, or its cause, means that memory was insufficient.
+    """Return whether an error, or its cause, was caused by insufficient memory.
 
     torch raises most of these errors as plain `RuntimeError`.
     """
@@ -176,13 +176,13 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def is_device_failure(error: BaseException) -> bool:
-    """Return whether the GPU or its driver failed, as opposed to the network."""
+    """Return whether an error was caused by the GPU or its driver, and not by the network."""
     return isinstance(error, RuntimeError) and any(text in str(error) for text in _OF_DEVICE)
 
 
 @contextmanager
 def threads_set(threads: int | None) -> Iterator[int]:
-    """Set torch's number of threads in this context, and restore it afterwards; None keeps it."""
+    """Set torch's number of threads inside the block; None leaves it unchanged."""
     import torch
 
     before = int(torch.get_num_threads())

@@ -1,4 +1,4 @@
-"""A loaded model of any kind (`Engine`), and its input for one case (`EngineInput`)."""
+"""Interfaces of a loaded model (`Engine`) and of its input for one case (`EngineInput`)."""
 
 import time
 from collections.abc import Sequence
@@ -33,10 +33,10 @@ class EngineInput:
 
 
 class Runner(Protocol):
-    """An object that runs a network: the engine in this process, or the client of a worker."""
+    """Object that runs a network: an engine in this process, or the client of a worker process."""
 
     def predict(self, given: EngineInput) -> EngineResult:
-        """Label one case; every tile reports progress.
+        """Label one case, and report progress for every tile.
 
         Only tiles that overlap the region are computed; inside the region, labels are the same as
         for the whole volume.
@@ -53,12 +53,12 @@ class Runner(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the network and the memory of a GPU."""
+        """Release the network and its GPU memory."""
         ...
 
 
 class Engine(Runner, Protocol):
-    """A model that is loaded once and can be run on any number of cases."""
+    """A model that is loaded once and can then be run on any number of cases."""
 
     settings: EngineSettings
 
@@ -73,13 +73,13 @@ class Engine(Runner, Protocol):
 
 @dataclass(slots=True)
 class Laps:
-    """Duration of each stage in s; `done` lists finished stages as (name, seconds)."""
+    """Duration of each stage of a run in s, as (name, seconds) in `done`."""
 
     last: float = field(default_factory=time.perf_counter)
     done: list[tuple[str, float]] = field(default_factory=list)
 
     def add(self, name: str) -> None:
-        """End the current stage."""
+        """End the current stage and store its duration."""
         now = time.perf_counter()
         self.done.append((name, round(now - self.last, 3)))
         self.last = now

@@ -1,4 +1,4 @@
-"""Settings of a model's run, and the record of the run; torch is not needed."""
+"""Settings of a model run, and the record of the run; torch is not needed."""
 
 import math
 import re
@@ -20,7 +20,7 @@ _FILE_NAME: Final = re.compile(r"^\w[\w.-]*$")
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """Settings of a run; the defaults give the same settings and mask as nnU-Net.
+    """Settings of a run; with the defaults, the mask is the same as nnU-Net's.
 
     Parameters
     ----------
@@ -97,12 +97,12 @@ class EngineSettings:
 
 @dataclass(frozen=True, slots=True)
 class TilePlan:
-    """The cost of a run: `tiles` per fold, and `passes` mirrored copies of each tile.
+    """The cost of a run: number of tiles per fold, and number of mirrored copies of each tile.
 
-    `skipped` tiles are outside the region. `model_shape` is the volume's shape on the model's grid,
-    and `bytes_needed` is the memory for the sums, the data and the largest preparation step.
-    `first` is the plan for the first stage of a cascade, whose tiles count by their numbers of
-    voxels; a tile of this plan has `tile_voxels`.
+    `skipped` is the number of tiles outside the region. `model_shape` is the volume's shape on the
+    model's grid, and `bytes_needed` is the memory for the sums, the data and the largest
+    preparation step. `first` is the plan for the first stage of a cascade; the tiles of both stages
+    are weighted by their number of voxels, which is `tile_voxels` for this plan.
     """
 
     tiles: int
@@ -116,12 +116,12 @@ class TilePlan:
 
     @property
     def forwards(self) -> int:
-        """Number of runs of the network, excluding a first stage."""
+        """Number of network runs, without those of a first stage."""
         return self.tiles * self.passes * self.folds
 
     @property
     def work(self) -> float:
-        """Cost of the run as the equivalent number of network runs, including a first stage.
+        """Cost of the run, as an equivalent number of network runs including a first stage.
 
         Examples
         --------
@@ -136,7 +136,7 @@ class TilePlan:
 
     @property
     def voxels(self) -> int:
-        """Number of voxels in the volumes on the models' grids, including a first stage."""
+        """Number of voxels of the volumes on the models' grids, including a first stage."""
         n_voxels = math.prod(self.model_shape)
         return n_voxels if self.first is None else n_voxels + self.first.voxels
 
@@ -147,12 +147,12 @@ class TilePlan:
 
     @property
     def text(self) -> str:
-        """Tiles, copies and folds as text."""
+        """The numbers of tiles, copies and folds as text."""
         sentence = f"{self.tiles} tiles x {self.passes} copies x {self.folds} folds"
         return sentence if self.first is None else f"{sentence}, first stage {self.first.text}"
 
     def with_folds(self, count: int) -> "TilePlan":
-        """Return the plan with `count` folds; a first stage has at most as many folds."""
+        """Return the plan for `count` folds; a first stage uses at most as many folds."""
         first = self.first
         if first is not None:
             first = first.with_folds(min(count, first.folds))
@@ -161,7 +161,7 @@ class TilePlan:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Record of a run; `cut_short` describes the effect of the time limit, or is ""."""
+    """Record of a run; `cut_short` describes the effect of a time limit, or is ""."""
 
     folds_asked: tuple[str, ...]
     folds_done: tuple[str, ...]
@@ -177,7 +177,7 @@ class Ran:
     seconds: tuple[tuple[str, float], ...] = ()
 
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """Return the values of the run for the provenance."""
+        """Return the parameters of the run for the provenance."""
         return (
             ("folds", ",".join(self.folds_done)),
             ("folds_asked", ",".join(self.folds_asked)),
@@ -195,11 +195,12 @@ class Ran:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EngineResult:
-    """Labels on the case's grid ``(z, y, x)``, uint8 (uint16 for 255 labels or more).
+    """The result of a run: labels on the case's grid ``(z, y, x)``, and the probability map.
 
-    `probability` is a float16 array ``(z, y, x)`` with the probability that a voxel is not
-    background, or None if not requested. `peak_memory_bytes` is the peak resident memory of the
-    worker process, or None if the model ran in this process.
+    Labels are uint8, or uint16 if the model has 255 labels or more. `probability` is a float16
+    array ``(z, y, x)`` with the probability that a voxel is not background, or None if not
+    requested. `peak_memory_bytes` is the peak resident memory of the worker process, or None if the
+    model ran in this process.
     """
 
     labels: NDArray[Any]

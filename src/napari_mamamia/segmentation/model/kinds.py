@@ -1,4 +1,4 @@
-"""Recognise the kind of model at a path by names and small text files, without running code."""
+"""Recognise the kind of a model from file names and small text files, without running code."""
 
 import re
 import zipfile
@@ -12,7 +12,7 @@ from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 
 
 class ModelKind(StrEnum):
-    """The kind of model at a path."""
+    """The kinds of models that can be recognised."""
 
     NNUNET = "nnU-Net v2"
     NNUNET_V1 = "nnU-Net v1"
@@ -36,7 +36,7 @@ NETWORK_KINDS: Final = frozenset(
         ModelKind.SAFETENSORS,
     )
 )
-"""Networks in a single file, whose input and output are described by a recipe."""
+"""Kinds of networks in a single file; a recipe describes their input and output."""
 
 _SUFFIXES: Final = {".onnx": ModelKind.ONNX, ".safetensors": ModelKind.SAFETENSORS}
 _TORCH: Final = frozenset((".pt", ".pth", ".pt2", ".ts", ".jit", ".torchscript"))

@@ -1,4 +1,4 @@
-"""Opening, closing and filling of masks with balls in mm on grids with any spacing.
+"""Opening, closing and filling of masks, with balls in mm on grids of any spacing.
 
 A mask is any boolean array ``(a, b, c)``. A ball contains the voxels whose centres are within its
 radius. A radius below the spacing therefore has no effect along that axis, and thick slices are not
@@ -53,7 +53,7 @@ def _make_ball(radius_mm: float, spacing_mm: tuple[float, ...]) -> Offsets:
 
 
 def dilated(mask: Bools, offsets: Offsets) -> Bools:
-    """Return every voxel that is within the ball around a voxel of `mask`.
+    """Return `mask` dilated by a ball.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def dilated(mask: Bools, offsets: Offsets) -> Bools:
 
 
 def eroded(mask: Bools, offsets: Offsets) -> Bools:
-    """Return the voxels whose whole ball is in `mask`; voxels outside the array do not count.
+    """Return `mask` eroded by a ball, without eroding at the edge of the array.
 
     Tissue continues beyond the edge of an image, so the edge does not erode the mask.
 
@@ -87,7 +87,7 @@ def eroded(mask: Bools, offsets: Offsets) -> Bools:
 
 
 def opened(mask: Bools, offsets: Offsets) -> Bools:
-    """Return `mask` without the parts into which the ball does not fit.
+    """Return `mask` opened by a ball, which removes the parts into which the ball does not fit.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def opened(mask: Bools, offsets: Offsets) -> Bools:
 
 
 def closed(mask: Bools, offsets: Offsets) -> Bools:
-    """Return `mask` with gaps filled into which the ball does not fit.
+    """Return `mask` closed by a ball, which fills the gaps into which the ball does not fit.
 
     The ball is flat across an axis with a single voxel.
 
@@ -122,7 +122,7 @@ def closed(mask: Bools, offsets: Offsets) -> Bools:
 
 
 def filled(mask: Bools, *, most: float = np.inf) -> Bools:
-    """Return `mask` with holes filled, in 3-D and in any plane across an axis.
+    """Return `mask` with holes filled, in 3-D and in each plane across an axis.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def filled(mask: Bools, *, most: float = np.inf) -> Bools:
 def _list_shifts(
     shape: tuple[int, ...], offsets: Offsets
 ) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-    """Yield (target, source) slices for each step that stays within an array of `shape`."""
+    """Yield (target, source) slices for each offset that fits into an array of `shape`."""
     for step in offsets:
         if all(abs(o) < n for o, n in zip(step, shape, strict=True)):
             yield (

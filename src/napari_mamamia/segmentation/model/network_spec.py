@@ -1,6 +1,7 @@
-"""Input and output of a single-file network, which the file does not describe (`NetworkSpec`).
+"""Input and output of a single-file network, which the file itself does not describe.
 
-They are in the section ``network`` of a recipe (``mamamia_model.json``). torch is not needed.
+`NetworkSpec` holds them. They are in the section ``network`` of a recipe (``mamamia_model.json``).
+torch is not needed.
 """
 
 import math
@@ -21,10 +22,10 @@ _MOST_EXTENT: Final = 4096
 
 
 class OutputKind(StrEnum):
-    """The meaning of a network's outputs for a voxel.
+    """The meaning of a network's output values at a voxel.
 
     The first two kinds have background as their first output, and the largest output wins. In the
-    other kinds, each label is independent and counts above the threshold.
+    other kinds, each label is independent and applies where its value is above the threshold.
     """
 
     LOGITS = "logits"
@@ -34,7 +35,7 @@ class OutputKind(StrEnum):
 
 
 class TileWeight(StrEnum):
-    """Weights for averaging overlapping tiles, either highest in the centre or equal."""
+    """Weights for averaging overlapping tiles: highest in the centre, or equal."""
 
     GAUSSIAN = "gaussian"
     CONSTANT = "constant"
@@ -42,7 +43,7 @@ class TileWeight(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NetworkSpec:
-    """Input and output of a network.
+    """Description of the input and output of a network.
 
     Parameters
     ----------
@@ -112,12 +113,12 @@ class NetworkSpec:
 
     @property
     def heads(self) -> int:
-        """Number of outputs per voxel."""
+        """Number of output values per voxel."""
         return len(self.labels) + self.has_background
 
     @property
     def dtype(self) -> type[np.uint8] | type[np.uint16]:
-        """Data type of a label map with the labels' values."""
+        """Data type of a label map that can hold all label values."""
         return np.uint8 if max(value for _, value in self.labels) < 256 else np.uint16
 
     def _require_patch(self) -> None:
@@ -166,13 +167,13 @@ NETWORK_LAYOUTS: Final = (
         },
     ),
 )
-"""Differences between a recipe's section and the records."""
+"""Differences between the JSON section of a recipe and the dataclasses."""
 
 _CODEC: Final = RecordCodec(NetworkSpec, _REPAIR, NETWORK_LAYOUTS, kind=ModelError)
 
 
 def network_from(content: object, where: object) -> NetworkSpec:
-    """Return the network in a recipe's section, which error messages name as `where`.
+    """Return the network described in a recipe's section.
 
     Raises
     ------
@@ -183,7 +184,7 @@ def network_from(content: object, where: object) -> NetworkSpec:
 
 
 def network_made(spec: NetworkSpec) -> dict[str, Any]:
-    """Return the section of a recipe that `network_from` reads."""
+    """Return the recipe section for a network, which `network_from` can read."""
     content: dict[str, Any] = _CODEC.plain(spec)
     return content
 

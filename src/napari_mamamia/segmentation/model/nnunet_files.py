@@ -1,4 +1,4 @@
-"""Model folders and zips with a common interface; a zip is checked before it is unpacked."""
+"""Access to the files of a model folder or zip; a zip is checked before it is unpacked."""
 
 import hashlib
 import os
@@ -40,11 +40,11 @@ class ModelFiles:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of every file relative to `path`, with ``/``."""
+        """File names relative to `path`, with ``/`` as separator."""
         return tuple(name for name, _ in self.sizes)
 
     def text(self, name: str) -> str:
-        """Return the content of a small text file, or raise `ModelError`.
+        """Return the content of a small text file; raise `ModelError` if it cannot be read.
 
         A link that points outside the model is an error, because its content would be shown and
         copied into a converted model. Links into the huggingface_hub cache are allowed, because
@@ -68,7 +68,7 @@ class ModelFiles:
 
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
-        """Open one file for reading bytes."""
+        """Open a file of the model for reading bytes."""
         if self.is_zip:
             with open_zip(self.path) as archive, archive.open(name) as stream:
                 yield stream
@@ -77,7 +77,7 @@ class ModelFiles:
                 yield stream
 
     def sha256(self, name: str) -> str:
-        """Return the SHA-256 of one file as 64 hexadecimal digits."""
+        """Return the SHA-256 of a file as 64 hexadecimal digits."""
         if not self.is_zip:
             return sha256_of(self._find_path(name))
         digest = hashlib.sha256()
@@ -87,7 +87,7 @@ class ModelFiles:
         return digest.hexdigest()
 
     def _find_path(self, name: str) -> Path:
-        """Return the path of a file, which is below the folder or next to a single file."""
+        """Return the path of a file inside the folder, or next to a single file."""
         return (self.path if self.path.is_dir() else self.path.parent) / name
 
 
@@ -95,7 +95,7 @@ class ModelFiles:
 def open_files(path: Path) -> ModelFiles:
     """Return the files at `path`: a folder (at most six levels), a zip, or a single file.
 
-    A torch checkpoint is also a zip, but counts as a single file.
+    A torch checkpoint is technically a zip, but is treated as a single file.
 
     Raises
     ------
@@ -114,13 +114,13 @@ def open_files(path: Path) -> ModelFiles:
 
 
 def model_cache() -> Path:
-    """Return the folder for unpacked zips and compiled networks, which may always be deleted."""
+    """Return the cache folder for unpacked zips and compiled networks; it may be deleted."""
     return cache_folder()
 
 
 @reads("a complete zip archive of a model", "copy the file again from its source", ModelError)
 def unpack(path: Path, into: Path) -> Path:
-    """Unpack a zip to a folder under `into` named after its SHA-256.
+    """Unpack a zip into a folder below `into` that is named after the zip's SHA-256.
 
     A zip is unpacked only once. Pickles other than checkpoints are skipped.
 
@@ -155,12 +155,12 @@ def unpack(path: Path, into: Path) -> Path:
 
 
 def join_path(root: str, name: str) -> str:
-    """Return the path of a file below a folder inside a model; "" is the model itself."""
+    """Return the path of a file in a folder of a model; "" stands for the model itself."""
     return f"{root}/{name}" if root else name
 
 
 def require_stored(archive: zipfile.ZipFile, path: Path) -> None:
-    """Raise `ModelError` if a torch file is compressed; torch itself stores files uncompressed.
+    """Raise `ModelError` if a torch file is compressed, which torch itself never does.
 
     A few kilobytes could otherwise fill the memory, because torch decompresses files when it reads
     them.
@@ -185,7 +185,7 @@ def require_stored(archive: zipfile.ZipFile, path: Path) -> None:
 def _extract_member(
     archive: zipfile.ZipFile, name: str, target: Path, done: int, total: int
 ) -> None:
-    """Write one member, which must have the size stated in the directory of the zip."""
+    """Write one member of a zip, whose size must be the size stated in the zip's directory."""
     target.parent.mkdir(parents=True, exist_ok=True)
     left = archive.getinfo(name).file_size
     with archive.open(name) as source, target.open("xb") as sink:
@@ -275,7 +275,7 @@ def _find_objection(member: zipfile.ZipInfo) -> str | None:
 
 def _walk_folder(folder: Path) -> Iterator[tuple[str, int]]:
     def refuse(error: OSError) -> NoReturn:
-        """Raise an error for a folder that cannot be listed.
+        """Raise an error for a folder whose files cannot be listed.
 
         The model would otherwise appear smaller than it is.
         """

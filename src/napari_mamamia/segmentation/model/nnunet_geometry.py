@@ -1,4 +1,4 @@
-"""The axes, spacing, extents and tiles of a case for an nnU-Net model; torch is not needed."""
+"""Axes, spacing, extents and tiles of a case for an nnU-Net model, without torch."""
 
 import math
 from collections.abc import Sequence
@@ -21,9 +21,10 @@ _MARGIN: Final = 2  # voxels of the model's grid that interpolation at a region'
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The transform from a case to a model's axes: reorientation (`display`) followed by `order`.
+    """The transform from a case to the axes of a model: reorientation, then a permutation.
 
-    `spacing` and `shape` are along the model's axes, before cropping and resampling.
+    `display` is the reorientation and `order` the permutation. `spacing` and `shape` are along the
+    model's axes, before cropping and resampling.
     """
 
     display: DisplayFrame
@@ -40,7 +41,7 @@ class Frame:
         return self.display.from_display(array.transpose(np.argsort(self.order)))
 
     def box_to_model(self, box: Box, grid: Grid) -> Box:
-        """Return a box of the case in the model's axes."""
+        """Return a box of the case along the model's axes."""
         ends = [
             self.display.point_to_display(point, grid.shape)
             for point in (box.start, tuple(n - 1 for n in box.stop))
@@ -52,7 +53,7 @@ class Frame:
 
 
 def model_frame(grid: Grid, plans: Plans) -> Frame:
-    """Return the transform to a model's axes for volumes on `grid`.
+    """Return the transform to the axes of a model for volumes on `grid`.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def model_frame(grid: Grid, plans: Plans) -> Frame:
 
 
 def model_shape(grid: Grid, plans: Plans) -> tuple[int, int, int]:
-    """Return the extents of a volume on the model's grid, assuming that there is no empty border.
+    """Return the extents of a volume on the model's grid, assuming there is no empty border.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ def model_shape(grid: Grid, plans: Plans) -> tuple[int, int, int]:
 
 
 def wanted_spacing(spacing: Sequence[float], plans: Plans) -> tuple[float, ...]:
-    """Return the model's spacing along three axes; a 2d model keeps the case's slice spacing.
+    """Return the model's spacing along three axes; a 2-D model keeps the case's slice spacing.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ def model_extents(
 def target_shape(
     shape: Sequence[int], spacing: Sequence[float], wanted: Sequence[float]
 ) -> tuple[int, ...]:
-    """Return the extents after resampling from `spacing` to the spacing `wanted`.
+    """Return the extents after resampling from `spacing` to `wanted`.
 
     Parameters
     ----------
@@ -162,7 +163,7 @@ def target_shape(
 
 
 def resampled_box(inside: Box, crop: Box, shape: Sequence[int]) -> Box:
-    """Return a box after cropping to `crop` and resampling to `shape`, with a margin.
+    """Return a box after cropping to `crop` and resampling to `shape`, with a margin added.
 
     Parameters
     ----------
@@ -188,12 +189,12 @@ def resampled_box(inside: Box, crop: Box, shape: Sequence[int]) -> Box:
 
 
 def tile_starts(shape: Sequence[int], patch: Sequence[int], step: float) -> list[list[int]]:
-    """Return the first index of each tile along each axis of a volume at least as large as a tile.
+    """Return the first index of each tile along each axis of a volume.
 
     Parameters
     ----------
     shape
-        The extents of the volume in voxels.
+        The extents of the volume in voxels, at least those of a tile.
     patch
         The extents of a tile in voxels.
     step
@@ -213,7 +214,7 @@ def tile_starts(shape: Sequence[int], patch: Sequence[int], step: float) -> list
 
 
 def _towards_ras(grid: Grid) -> DisplayFrame:
-    """Return the frame of a file reoriented to RAS.
+    """Return the transform of a file's volume reoriented to RAS.
 
     Slices increase towards superior, rows towards anterior, columns towards the patient's right.
 
@@ -229,7 +230,7 @@ def _towards_ras(grid: Grid) -> DisplayFrame:
 
 
 def header_spacing(grid: Grid) -> tuple[float, float, float]:
-    """Return the spacing (z, y, x) in mm that SimpleITK and nnU-Net read from a case's file.
+    """Return the spacing (z, y, x) in mm as SimpleITK and nnU-Net read it from a case's file.
 
     The numbers in the header are used if they match the affine. The norms of an oblique affine's
     columns differ from them in the last digits, which can change whether 3.0 mm slices at 1.0 mm

@@ -1,4 +1,4 @@
-"""The outputs of an nnU-Net, which are labels or overlapping regions."""
+"""The outputs of an nnU-Net model, which are labels or overlapping regions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Labels:
 
     @property
     def foreground(self) -> tuple[int, ...]:
-        """All values except background in ascending order."""
+        """All label values except background, in ascending order."""
         return tuple(sorted({value for _, values in self.names for value in values if value}))
 
     @property
@@ -49,7 +49,7 @@ class Labels:
 
 
 def read_labels(dataset: Mapping[str, Any], where: str) -> Labels:
-    """Return the labels of a dataset.json.
+    """Return the labels defined in a dataset.json.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""plans.json and dataset.json of an nnU-Net model as frozen records, without executing code.
+"""Read plans.json and dataset.json of an nnU-Net model, without executing code.
 
 Names in plans (network, operations, resampling, normalisation, reader) are looked up in our own
 tables and never imported, so a plans file cannot make this software call anything else. Source: the
@@ -19,7 +19,7 @@ from napari_mamamia.io.files.json_text import parsed_json
 from napari_mamamia.segmentation.model.nnunet_labels import Labels, read_labels
 
 ANISOTROPY: Final = 3.0
-"""Ratio of spacings above which a volume is resampled slice by slice.
+"""Ratio of the spacings above which a volume is resampled slice by slice.
 
 Source: nnunetv2 2.8.1, configuration.py, ANISO_THRESHOLD.
 """
@@ -41,7 +41,7 @@ _RESTORE: Final = "restore the plans.json that came with the model"
 
 
 class ReaderKind(StrEnum):
-    """Orientation of the model's volumes: as stored in the file, or reoriented to RAS."""
+    """Orientation in which a model expects volumes: as stored in the file, or as RAS."""
 
     AS_STORED = "as stored"
     RAS = "RAS"
@@ -73,7 +73,7 @@ class ChannelNorm:
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """Resampling of volumes between spacings.
+    """How volumes are resampled to a different spacing.
 
     `method` is "spline" (of order `order`, or `order_z` across thick slices), "torch" (linear) or
     "none". If `separate_z` is None, `ANISOTROPY` decides.
@@ -88,7 +88,7 @@ class Resampling:
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """The network's class and arguments, as named in the plans.
+    """The class and arguments of the network, as named in the plans.
 
     `imports` are the arguments whose values are class names.
     """
@@ -100,7 +100,7 @@ class Architecture:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One configuration, with patch and spacing along the model's axes (two axes for 2d)."""
+    """One configuration of a model; patch and spacing are along its axes (two axes for 2d)."""
 
     name: str
     patch: tuple[int, ...]
@@ -115,7 +115,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """All data needed to run one configuration of a model, apart from the weights."""
+    """All data needed to run one configuration of a model, except the weights."""
 
     dataset: str
     name: str
@@ -134,7 +134,7 @@ class Plans:
 
 
 def parsed(text: str, where: str) -> dict[str, Any]:
-    """Return the object in a JSON text, or raise `ModelError`.
+    """Return the object in a JSON text; raise `ModelError` if the text is not a JSON object.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def parsed(text: str, where: str) -> dict[str, Any]:
 
 
 def read_plans(plans_text: str, dataset_text: str, configuration: str, where: str) -> Plans:
-    """Return the records of a configuration; error messages name the model as `where`.
+    """Return a model's plans for one configuration, read from plans.json and dataset.json.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def _make_plans(
 def _resolve_inheritance(
     configurations: Mapping[str, Any], name: str, where: str
 ) -> dict[str, Any]:
-    """Return a configuration with inherited values, nearest first."""
+    """Return a configuration with the values that it inherits; nearer ancestors take precedence."""
     chain: list[str] = []
     section: dict[str, Any] = {}
     while name:
@@ -257,7 +257,7 @@ def _read_configuration(
 
 
 def _require_extents(patch: tuple[int, ...], spacing: tuple[float, ...], where: str) -> None:
-    """Raise `ModelError` if the patch or the spacing is impossible for a network."""
+    """Raise `ModelError` if a network cannot have this patch or spacing."""
     if len(patch) not in (2, 3) or not all(0 < n <= _MOST_EXTENT for n in patch):
         raise ModelError(
             f"{where}: expected the patch to have 2 or 3 extents of 1 to {_MOST_EXTENT} voxels, "
@@ -317,7 +317,7 @@ def _read_architecture(found: Mapping[str, Any], where: str) -> Architecture:
 
 
 def _old_architecture(found: Mapping[str, Any]) -> Architecture:
-    """Return the network in plans from before nnU-Net 2.2, which have separate keys.
+    """Return the network described in plans from before nnU-Net 2.2, which use separate keys.
 
     Source: nnunetv2 2.8.1, plans_handler.py, ConfigurationManager.__init__.
     """

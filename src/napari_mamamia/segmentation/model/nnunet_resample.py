@@ -1,4 +1,4 @@
-"""Resampling with the same result as nnU-Net, but several times faster.
+"""Resample volumes with the same result as nnU-Net, but several times faster.
 
 nnU-Net resizes with scikit-image, which evaluates a tensor product of cubic splines voxel by voxel.
 The product is separable: SciPy's zoom of unit impulses gives one matrix for each axis, and applying
@@ -31,7 +31,7 @@ Shape = Sequence[int]
 
 
 def separate_axis(how: Resampling, spacing: Sequence[float], wanted: Sequence[float]) -> int | None:
-    """Return the axis along which slices are thick and are resampled separately, or None.
+    """Return the axis with thick slices, which are resampled separately, or None.
 
     The present spacing decides if its maximum exceeds its minimum by more than the given factor;
     otherwise, the target spacing decides. If two axes share the maximum spacing, there is no such
@@ -63,7 +63,7 @@ def resample_channel(
 ) -> Any:
     """Return one volume on a new grid as a float32 tensor of `shape`.
 
-    Values stay within the original range of the volume or, with thick slices, of the slice.
+    Values are clipped to the original range of the volume or, with thick slices, of the slice.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def thick_slices(before: int, after: int) -> NDArray[np.intp]:
 def resize_as_stock(
     volume: NDArray[Any], shape: Shape, how: Resampling, axis: int | None
 ) -> NDArray[np.float64]:
-    """Return one volume on a new grid, resized by scikit-image; slow, used only for rare settings.
+    """Return one volume on a new grid, resized by scikit-image, which is slow.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def _by_slice(channel: NDArray[np.float32], shape: Shape, order: int, axis: int)
 
 
 def _in_planes(channel: NDArray[np.float32], rows: int, columns: int, order: int) -> Any:
-    """Return double-precision ``(slice, rows, columns)``, resampled only within slices."""
+    """Return a float64 volume ``(slice, rows, columns)``, resampled only within slices."""
     depth, height, width = channel.shape
     down, across = spline_operator(height, rows, order), spline_operator(width, columns, order)
     out = torch.empty((depth, rows, columns), dtype=torch.float64)
@@ -272,7 +272,7 @@ def _in_planes(channel: NDArray[np.float32], rows: int, columns: int, order: int
 
 
 def _apply_operator(operator: Any, lines: Any) -> Any:
-    """Return ``operator @ lines``, skipping zero weights, because the operator is a band matrix."""
+    """Return ``operator @ lines``; zero weights of the band matrix `operator` are skipped."""
     if operator.shape[0] == operator.shape[1]:
         return lines  # equal extents: the operator is the identity
     out = torch.empty((operator.shape[0], lines.shape[1]), dtype=torch.float64)
@@ -285,7 +285,7 @@ def _apply_operator(operator: Any, lines: Any) -> Any:
 
 
 def _resize_linear(volume: Any, shape: Shape, axis: int | None) -> Any:
-    """Return a volume resized by torch's linear interpolation, for plans with "torchres".
+    """Return a volume resized by linear interpolation in torch, for plans with "torchres".
 
     Source: nnunetv2 2.8.1, preprocessing/resampling/resample_torch.py.
     """

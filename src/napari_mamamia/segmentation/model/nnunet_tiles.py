@@ -40,13 +40,13 @@ from napari_mamamia.segmentation.model.nnunet_plans import Plans
 from napari_mamamia.segmentation.model.planner import OutOfMemoryError
 
 Forward = Callable[[Any], Any]
-"""A function from a float32 batch of one tile, ``(1, channel, ...)``, to float32 outputs of the
-same
-size.
+"""A network as a function from a batch of one tile to its outputs.
+
+The batch is float32 ``(1, channel, ...)``; the outputs are float32 of the same size.
 """
 
 Weigh = Callable[[tuple[int, ...], str], Any]
-"""A function from a patch size and a device to the weight of each voxel of a tile."""
+"""A function from a patch size and a device to the weight of each voxel in a tile."""
 
 _SIGMA: Final = 1 / 8
 _SCALE: Final = 10
@@ -54,12 +54,12 @@ _SCALE: Final = 10
 
 
 class TimeIsUp(Exception):  # noqa: N818 - an outcome, not a fault
-    """Raised when the time limit is reached during a pass; its incomplete sums are not used."""
+    """Raised when the time limit is reached during a pass, whose sums are then discarded."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileGrid:
-    """The positions of tiles in a padded volume.
+    """The positions of the tiles in a padded volume.
 
     `shape` is the size of the volume before padding and `padded` its size after padding. `offset`
     is the position of the volume in the padded volume. `places` are the index ranges of the tiles
@@ -75,7 +75,7 @@ class TileGrid:
 
     @property
     def inner(self) -> tuple[slice, slice, slice]:
-        """Index of the original volume within the padded volume."""
+        """Index that selects the original volume in the padded volume."""
         a, b, c = (slice(o, o + n) for o, n in zip(self.offset, self.shape, strict=True))
         return (a, b, c)
 
@@ -83,7 +83,7 @@ class TileGrid:
 def tile_grid(
     shape: Sequence[int], patch: Sequence[int], step: float, region: Box | None = None
 ) -> TileGrid:
-    """Return the tiles of a volume, or with `region` only the tiles that overlap this box.
+    """Return the tiles of a volume; with `region`, return only tiles that overlap this box.
 
     The tile positions are the same in both cases, so the result inside the region is the same too.
     A two-dimensional patch is applied to each slice along the first axis.
@@ -127,7 +127,7 @@ def region_tiles(
     region: Box | None,
     crop: Box | None = None,
 ) -> TileGrid:
-    """Return the tiles of a case on the model's grid that overlap a box of the case.
+    """Return the tiles of a case, on the model's grid, that overlap a box of the case.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def sum_tiles(
 def _cut_tiles(
     data: Any, places: Sequence[tuple[Any, ...]], device: str
 ) -> Generator[Any, None, None]:
-    """Yield the tiles; for a GPU, cut and pin each tile while the previous tile is computed."""
+    """Yield the tiles; for a GPU, prepare each tile while the previous tile is computed."""
 
     def cut(place: tuple[Any, ...]) -> Any:
         tile = data[place][None].clone(memory_format=torch.contiguous_format)
@@ -272,7 +272,7 @@ def _cut_tiles(
 
 
 class _Sums:
-    """Weighted sums of outputs and of weights, in the precision of the weights."""
+    """Weighted sums of outputs, and sums of weights, in the precision of the weights."""
 
     def __init__(self, grid: TileGrid, heads: int, device: str, weigh: Weigh) -> None:
         self._grid, self._weigh = grid, weigh
@@ -291,7 +291,7 @@ class _Sums:
         self._weights = torch.zeros(self._grid.padded, dtype=kind, device=device)
 
     def moved_to_processor(self) -> bool:
-        """Move the sums from the GPU to the CPU; return False if they are already on the CPU."""
+        """Move the sums from the GPU to the CPU; return False if they were on the CPU already."""
         if self._sums.device.type == "cpu":
             return False
         self._sums, self._weights = self._sums.cpu(), self._weights.cpu()
@@ -299,7 +299,7 @@ class _Sums:
         return True
 
     def add(self, output: Any, place: tuple[Any, ...], copies: int) -> None:
-        """Add the mean of the outputs of `copies` copies at a tile's position."""
+        """Add the mean output of a tile's `copies` copies at the tile's position."""
         with torch.no_grad():
             if copies > 1:
                 output /= copies
@@ -319,7 +319,7 @@ class _Sums:
 
 
 def require_finite(outputs: Any) -> None:
-    """Raise `ModelError` if outputs are NaN or infinite, because they define no labels.
+    """Raise `ModelError` if outputs are NaN or infinite, because these define no labels.
 
     NaN compares as "not above background", so a broken network would seem to find no tumour.
     """
@@ -350,7 +350,7 @@ def gaussian(patch: tuple[int, ...], device: str) -> Any:
 
 
 def gaussian_peak(patch: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return a Gaussian around the centre of a tile, with a maximum of at most 10."""
+    """Return a Gaussian centred in a tile, with a maximum of at most 10."""
     peak = np.zeros(patch)
     peak[tuple(n // 2 for n in patch)] = 1
     weight = gaussian_filter(peak, [n * _SIGMA for n in patch], 0, mode="constant", cval=0)
@@ -366,7 +366,7 @@ def _sum_copies(
     done: Progress,
     deadline: float | None,
 ) -> Any:
-    """Return the sum of a tile's output and the outputs of its mirrored copies."""
+    """Return the sum of the outputs for a tile and its mirrored copies."""
     forward_progress(done)
     output = forward(tile)
     for number, axes in enumerate(flips, start=1):

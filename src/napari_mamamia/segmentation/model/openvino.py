@@ -29,7 +29,7 @@ _KINDS: Final = {"fp32": "f32", "bf16": "bf16"}
 def compiled_network(
     network: nn.Module, plans: Plans, weights_sha256: str, settings: EngineSettings
 ) -> Forward:
-    """Return the network, compiled for tiles of the model's patch size, as a function of tensors.
+    """Return a network compiled for tiles of the model's patch size, as a function of tensors.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def compiled_network(
 
 
 def computed_precision(asked: str) -> str:
-    """Return the precision that OpenVINO uses if the precision `asked` is requested.
+    """Return the precision that OpenVINO actually uses if the precision `asked` is requested.
 
     On a CPU without bf16 it computes in single precision without reporting it.
     """
@@ -71,7 +71,7 @@ def computed_precision(asked: str) -> str:
 
 
 def core_with_cache() -> tuple[Any, Path]:
-    """Return OpenVINO's core, and the cache folder for compiled networks.
+    """Return the OpenVINO core, and the cache folder for compiled networks.
 
     If the folder cannot be created, the path is empty and nothing is cached.
     """
@@ -138,7 +138,7 @@ def _translate_network(
 
 
 def _find_cache_path(folder: Path, weights_sha256: str, shape: tuple[int, ...]) -> Path | None:
-    """Return the cache path of a translated network, or None if it has no checksum or no folder."""
+    """Return the cache path of a translated network, or None if it cannot be cached."""
     if not weights_sha256 or folder == Path():
         return None
     key = f"{weights_sha256} {shape} {ov.__version__} {torch.__version__}"
@@ -147,7 +147,7 @@ def _find_cache_path(folder: Path, weights_sha256: str, shape: tuple[int, ...]) 
 
 @reads("a network that OpenVINO can read", "copy the file again from its source", ModelError)
 def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) -> Forward:
-    """Return an IR (``.xml``) or ONNX file as a function of tiles with the given shape.
+    """Return an IR (``.xml``) or ONNX file as a function of tiles of the given shape.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) ->
 def translated(
     network: nn.Module, path: Path, shape: tuple[int, ...], settings: EngineSettings
 ) -> Forward:
-    """Return a torch network as a function of tiles with the given shape.
+    """Return a torch network as a function of tiles of the given shape.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Plan a run within a time limit: estimate its cost and, if allowed, reduce it.
+"""Plan a model run within a time limit: estimate its cost and, if allowed, reduce it.
 
 This module does not use torch. Cost = tiles x mirrored copies x folds x seconds per tile, plus the
 time for preparation and export. The run is reduced only in ways that the caller allows, and no
@@ -17,14 +17,13 @@ WORKING_SHARE: Final = 0.9
 """Fraction of a time limit that the network may use; the rest is for reading and writing."""
 
 OTHER_S_PER_MEGAVOXEL: Final = 0.15
-"""Assumed seconds of preparation and export per million voxels of the model's grid, until measured.
-"""
+"""Assumed time for preparation and export in s per million voxels, until it is measured."""
 
 _WIDE_STEP: Final = 0.75
 
 
 class Rung(StrEnum):
-    """The ways to save time by reducing the run, in the order in which they are tried."""
+    """Ways to reduce the cost of a run, in the order in which they are tried."""
 
     TILES = "tiles outside the breast"
     PRECISION = "bf16"
@@ -37,7 +36,7 @@ LADDER: Final = tuple(Rung)
 
 
 class OutOfMemoryError(ModelError):
-    """Raised if a run does not fit into memory; the message contains the figures."""
+    """Raised if a run does not fit into memory; the message states the memory sizes."""
 
 
 class OverLimitError(ModelError):
@@ -46,7 +45,7 @@ class OverLimitError(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The time limit for one case, and the allowed reductions in the order of `Rung`.
+    """The time limit for a case, and the allowed reductions in the order of `Rung`.
 
     Raises
     ------
@@ -67,7 +66,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The seconds per tile and network, and the seconds of all other work per million voxels."""
+    """The speed of a model: seconds per tile and network, and other time per million voxels."""
 
     forward_s: float
     other_s_per_megavoxel: float = OTHER_S_PER_MEGAVOXEL
@@ -85,9 +84,9 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """The plan for a case.
+    """The planned run for a case, with its estimated duration and reductions.
 
-    `in_breast` is whether tiles outside the breast are skipped. `seconds` is the estimated
+    `in_breast` states whether tiles outside the breast are skipped. `seconds` is the estimated
     duration. `given_up` contains one sentence for each reduction, with the estimate after this
     reduction.
     """
@@ -106,7 +105,7 @@ def plan_run(
     pace_of: Callable[[EngineSettings], Pace],
     budget: Budget,
 ) -> RunPlan:
-    """Return the run with the fewest reductions that meets the limit, or the cheapest allowed run.
+    """Return the run with the fewest reductions that meets the limit, or the cheapest run.
 
     Parameters
     ----------
@@ -210,7 +209,7 @@ def duration_text(seconds: float) -> str:
 
 
 def _list_choices(rung: Rung, now: RunPlan) -> tuple[tuple[EngineSettings, bool, str], ...]:
-    """Return a reduction's steps, smallest first, as (settings, in-breast flag, text)."""
+    """Return the steps of a reduction, smallest first, as (settings, in-breast flag, text)."""
     settings, here = now.settings, now.in_breast
     if rung is Rung.TILES:
         return ((settings, True, "tiles outside the breast skipped"),)
@@ -245,6 +244,6 @@ def _estimate_plan(
 
 
 def _drop_sentence(given_up: tuple[str, ...], rung: Rung) -> tuple[str, ...]:
-    """Remove the sentence about an earlier step of a reduction that a further step replaces."""
+    """Remove the sentence on an earlier step of a reduction that a further step replaces."""
     mark = {Rung.FLIPS: " mirrored copies of ", Rung.FOLDS: " folds: "}.get(rung)
     return tuple(sentence for sentence in given_up if mark is None or mark not in sentence)

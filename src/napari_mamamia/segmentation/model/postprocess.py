@@ -1,4 +1,4 @@
-"""Postprocessing steps in the user's order, each with a summary of the changed voxels.
+"""Postprocessing steps in the user's order, with a summary of the voxels each step changes.
 
 The largest region is often the heart. Therefore the "largest component" step may not come before
 the breast step.
@@ -24,7 +24,7 @@ Bools = NDArray[np.bool_]
 
 
 class PostKind(StrEnum):
-    """The kind of a postprocessing step."""
+    """The kinds of postprocessing steps."""
 
     BREAST_MASK = "breast mask"
     BREAST_BOX = "breast box"
@@ -36,7 +36,7 @@ class PostKind(StrEnum):
 
 _BREAST: Final = (PostKind.BREAST_MASK, PostKind.BREAST_BOX)
 UNITS: Final = {PostKind.MINIMUM: "mm3", PostKind.CLOSE: "mm"}
-"""Kinds of steps that need a value above 0, and the unit of this value."""
+"""Units of the positive value that some kinds of steps need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class PostStep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BreastArea:
-    """The breast as a bool ``(z, y, x)`` mask, or only as its bounding `box`."""
+    """The breast as a Boolean mask ``(z, y, x)``, or only as its bounding `box`."""
 
     box: Box
     mask: Bools | None = None
@@ -70,7 +70,7 @@ class BreastArea:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The number and volume in mm3 of the voxels that one step changed."""
+    """The change made by one step, as a number and a volume in mm3 of voxels."""
 
     kind: PostKind
     removed: int
@@ -80,7 +80,7 @@ class Change:
 
     @property
     def text(self) -> str:
-        """A one-line summary of the change."""
+        """Summary of the change in one line."""
         if not self.removed and not self.added:
             return f"{self.kind.value}: nothing changed"
         parts = []
@@ -107,7 +107,7 @@ def check_order(steps: Sequence[PostStep]) -> None:
 def apply_steps(
     mask: Bools, grid: Grid, steps: Sequence[PostStep], breast: BreastArea | None = None
 ) -> tuple[Bools, tuple[Change, ...]]:
-    """Return a mask after all steps, and the change made by each step.
+    """Return a mask after all steps, with the change made by each step.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Prompts in the patient frame, and the conversion of boxes to the axis order of the file."""
+"""Convert prompts and boxes between the patient frame and the axis order of the file."""
 
 from collections.abc import Sequence
 
@@ -41,7 +41,7 @@ def clicked_voxel(
 
 
 def prompt_box(case: Case, frame: DisplayFrame, prompt: Prompt, click_region_mm: float) -> Box:
-    """Return the box in the patient frame that a prompt selects, cropped to the image.
+    """Return the box that a prompt selects in the patient frame, cropped to the image.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def box_from_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
 
 
 def described(prompt: Prompt | None) -> str:
-    """Return the prompt as provenance text, in voxels (z, y, x), or "none" without a prompt."""
+    """Return the prompt as provenance text in voxels (z, y, x), or "none" if there is no prompt."""
     if isinstance(prompt, Click):
         return f"click at {tuple(int(i) for i in prompt.voxel)}"
     if isinstance(prompt, BoxPrompt):

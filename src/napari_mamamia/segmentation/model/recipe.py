@@ -28,7 +28,7 @@ _REPAIR: Final = "correct the recipe, or remove it to use the model as it is"
 
 
 class Scope(StrEnum):
-    """The voxels whose mean and standard deviation are used for normalisation."""
+    """The voxels over which the mean and standard deviation for normalisation are computed."""
 
     ALL = "all phases"
     PRE = "phase 0"
@@ -36,7 +36,7 @@ class Scope(StrEnum):
 
 
 class RegionKind(StrEnum):
-    """The part of the volume that is passed to the network.
+    """The part of the volume that the network processes.
 
     "breast crop" crops the volume before the network, as the published pipelines do, so the result
     differs from the result for the whole volume. "breast tiles" skips tiles that do not overlap the
@@ -148,7 +148,7 @@ class Recipe:
             self._require_for_network(self.network)
 
     def settings(self, given: EngineSettings) -> EngineSettings:
-        """Return `given` with its default values replaced by the recipe's values."""
+        """Return `given` with the recipe's values in place of default values."""
         default = EngineSettings()
         engine_settings = given
         choices: tuple[tuple[str, Any], ...] = (
@@ -165,7 +165,7 @@ class Recipe:
         return engine_settings
 
     def _require_for_network(self, network: NetworkSpec) -> None:
-        """Raise `ModelError` for values that the network would otherwise silently ignore."""
+        """Raise `ModelError` if the recipe has values that the network would ignore silently."""
         asked = {
             "folds": bool(self.folds),
             "checkpoint": bool(self.checkpoint),
@@ -252,13 +252,13 @@ def presets() -> tuple[tuple[str, Recipe], ...]:
 
 
 def channels_recipe(text: str) -> Recipe | None:
-    """Return the recipe for channels such as ``p0,p1-p0``, or None for any other string."""
+    """Return the recipe for a string of channels, such as ``p0,p1-p0``, or None."""
     channels = tuple(part.strip() for part in text.split(","))
     return Recipe(channels=channels) if all(map(_EXPRESSION.match, channels)) else None
 
 
 def preset(name: str) -> Recipe:
-    """Return the preset with the given name, or raise a `ModelError` that lists all presets."""
+    """Return the preset with this name; raise a `ModelError` that lists all presets."""
     recipes = dict(presets())
     if name not in recipes:
         raise ModelError(
@@ -330,7 +330,7 @@ def write_recipe(recipe: Recipe, path: Path, *, overwrite: bool = False) -> None
 
 
 def _read_channels(items: Any) -> tuple[str, ...]:
-    """Return channel expressions without spaces, such as "p1-p0" for "p1 - p0"."""
+    """Return channel expressions with spaces removed, such as "p1-p0" for "p1 - p0"."""
     return tuple(str(item).replace(" ", "") for item in items)
 
 
@@ -339,7 +339,7 @@ def _plain_folds(folds: tuple[str, ...] | None) -> list[str] | None:
 
 
 def _read_folds(items: Any) -> tuple[str, ...] | None:
-    """Return the names of folds; numbers are also accepted."""
+    """Return the names of folds, which may also be given as numbers."""
     return None if items is None else tuple(str(item) for item in items)
 
 

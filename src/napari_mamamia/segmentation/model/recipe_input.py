@@ -1,4 +1,4 @@
-"""Conversion of a case to the input of a recipe's model, and of labels back to the case."""
+"""Convert a case to the input of a recipe's model, and labels back to the case."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ _LOOKED_AT: Final = 1_000_000  # voxels used to check the order of phases
 _SLAB: Final = 8
 _SPLINE: Final = 3
 _EXTENT_TOLERANCE_MM: Final = 1e-5
-"""Tolerance in mm per voxel that is added to the size before rounding.
+"""Tolerance in mm per voxel that is added to the volume's size before rounding.
 
 Source: VICTORIA-project/MAMA-MIA_Challenge 7f3619f, preprocessing/src/preprocessing.py,
 resample_sitk (`tol`), which is taken from the data set's repository.
@@ -39,11 +39,12 @@ Respacing = tuple[tuple[float, ...], tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelInput:
-    """The network input for a case: `arrays` on `grid`, and `crop`, the box cropped from the case.
+    """The input of a network for one case.
 
-    `region` is the box of `grid` that the network uses; None stands for the whole grid. `notes` are
-    shown to the user. If the recipe resamples, `spacing_mm` is the spacing of the case and of
-    `grid` along (z, y, x), as in the files.
+    `arrays` are on `grid`, and `crop` is the box cropped from the case. `region` is the box of
+    `grid` that the network uses; None stands for the whole grid. `notes` are shown to the user. If
+    the recipe resamples, `spacing_mm` is the spacing of the case and of `grid` along (z, y, x), as
+    in the files.
     """
 
     arrays: Volumes
@@ -55,7 +56,7 @@ class ModelInput:
 
 
 def channel_names(recipe: Recipe, channels: int) -> tuple[str, ...]:
-    """Return the expression of each channel; by default, channel k is phase k.
+    """Return the expression for each channel; by default, channel k is phase k.
 
     Parameters
     ----------
@@ -202,7 +203,7 @@ def labels_on_case(labels: NDArray[Any], made: ModelInput, grid: Grid) -> NDArra
 
 
 def _require_channel(case: Case, recipe: Recipe, channels: int) -> None:
-    """Raise `ModelError` if it is not specified which phase a single-channel model needs."""
+    """Raise `ModelError` if a single-channel model does not state which phase it needs."""
     if not recipe.channels and channels == 1 and len(case.phases) > 1:
         # Phase 0 is without contrast: a tumour model that received it would silently find nothing.
         raise ModelError(
@@ -333,7 +334,7 @@ def _part_of(grid: Grid, box: Box) -> Grid:
 
 
 def _find_respacing(grid: Grid, recipe: Recipe) -> Respacing | None:
-    """Return the spacings of the case and the recipe along the case's axes, or None if unset."""
+    """Return the spacings of the case and the recipe along the case's axes, or None."""
     spacing = recipe.spacing_mm
     axes = "" if recipe.network is None else recipe.network.orientation
     if spacing is None:
@@ -346,7 +347,7 @@ def _find_respacing(grid: Grid, recipe: Recipe) -> Respacing | None:
 
 
 def _respace_grid(grid: Grid, spacing_mm: Respacing) -> Grid:
-    """Return a grid with a different spacing that starts at the same voxel centre.
+    """Return a grid with a different spacing but the same first voxel centre.
 
     The size is rounded after a hundredth of a micrometre is added to each voxel, as in the
     preprocessing of the MAMA-MIA data set.
@@ -364,7 +365,7 @@ def _respace_grid(grid: Grid, spacing_mm: Respacing) -> Grid:
 def _resample_array(
     array: NDArray[Any], shape: Sequence[int], spacing_mm: Respacing
 ) -> NDArray[np.float32]:
-    """Return the array at the new voxel centres by cubic B-splines with mirrored edges.
+    """Return an array resampled at new voxel centres by cubic B-splines with mirrored edges.
 
     Voxel centres half a voxel or more outside the volume become 0, as in ITK's resampling.
     """

@@ -1,4 +1,4 @@
-"""The `Segmenter` protocol, which every kind of model implements through an adapter."""
+"""The `Segmenter` protocol, which an adapter implements for every kind of model."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -31,7 +31,7 @@ Prompt = Click | BoxPrompt
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """One region that may be the tumour.
+    """A region that may be the tumour.
 
     `crop` is a bool array with the shape of `box`. `score` orders the candidates and has no unit.
     `reasons` are sentences with numbers and units that explain the rank.
@@ -45,7 +45,6 @@ class Candidate:
     reasons: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Return a short description with rank, size and position."""
         return (
             f"Candidate({self.rank}, {self.volume_mm3 / 1000:.3f} ml, {self.box.start} to "
             f"{self.box.stop})"
@@ -93,7 +92,6 @@ class Prediction:
     unsure: str = ""
 
     def __repr__(self) -> str:
-        """Return a one-line description without the arrays, which have millions of voxels."""
         return (
             f"Prediction({self.case_id!r}, {self.mask!r}, "
             f"{count_of(len(self.candidates), 'candidate')}, "
@@ -102,7 +100,7 @@ class Prediction:
 
 
 class Segmenter(Protocol):
-    """Protocol of an object that segments a case.
+    """Protocol for an object that segments a case.
 
     `name` is used for folders and files, `title` is displayed, and `note` must be shown with every
     result.

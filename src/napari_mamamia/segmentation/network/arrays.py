@@ -1,4 +1,4 @@
-"""Single-file networks with any number of inputs, as functions of arrays."""
+"""Single-file networks with any number of inputs, called as functions of arrays."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ _NUMPY_TYPES = {
 
 
 def open_arrays(kind: str, path: Path, settings: EngineSettings) -> ArrayForward:
-    """Return a TorchScript or ONNX file as a function of arrays; no Python code in it is run.
+    """Return a TorchScript or ONNX file as a function of arrays, without running Python code in it.
 
     Parameters
     ----------

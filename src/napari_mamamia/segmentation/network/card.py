@@ -1,4 +1,4 @@
-"""The card, files, shapes and recipe of a single-file network, before the network is loaded.
+"""Card, files, shapes and recipe of a single-file network, read before it is loaded.
 
 Everything is read as data (JSON, XML, the bytes of ONNX). No network is built or run, and torch is
 not needed.
@@ -37,7 +37,7 @@ _PARAMETER: Final = re.compile(r'<layer\b[^>]*type="Parameter"[^>]*>\s*<data\b[^
 
 @reads("a readable network", "copy the file again from its source", ModelError)
 def shapes_of(path: Path, kind: str) -> tuple[Shape, Shape]:
-    """Return the shapes of a network's input and output, or () for a shape that is not in the file.
+    """Return the shapes of a network's input and output; () for a shape not in the file.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def shapes_of(path: Path, kind: str) -> tuple[Shape, Shape]:
 
 @reads("a readable network", "copy the file again from its source", ModelError)
 def own_spec(path: Path, kind: str) -> NetworkSpec | None:
-    """Return the spec in the header of a safetensors file, or None if there is none.
+    """Return the network description in the header of a safetensors file, or None.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def _read_extents(text: str) -> Shape:
 
 
 def _exported_shape(path: Path) -> Shape:
-    """Return the shape of the only input of a torch.export file, read from the file's JSON."""
+    """Return the shape of the only input of a torch.export file, read from the JSON inside it."""
     try:
         with open_zip(path) as archive:
             require_stored(archive, path)
@@ -149,10 +149,10 @@ def _read_header(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class NetworkFiles:
-    """The files of a network as (name, bytes), with its main file first.
+    """The files of a network as (name, bytes), with the main file first.
 
     `missing` lists the reasons why the network cannot be run, as in `ModelCard.missing`.
-    `has_recipe` is whether a recipe is next to the network.
+    `has_recipe` states whether there is a recipe next to the network.
     """
 
     sizes: tuple[tuple[str, int], ...]
@@ -161,7 +161,7 @@ class NetworkFiles:
 
 
 def find_network(files: ModelFiles, kind: str) -> NetworkFiles:
-    """Return the files of a network of `kind` at a path.
+    """Find the files of a network of this `kind` at a path.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def find_network(files: ModelFiles, kind: str) -> NetworkFiles:
 
 
 def network_path(path: Path, name: str) -> Path:
-    """Return the path of one of a model's files.
+    """Return the path of one file of a model.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def network_path(path: Path, name: str) -> Path:
 
 
 def fitted_spec(spec: NetworkSpec, path: Path, kind: str) -> NetworkSpec:
-    """Return a recipe's spec, completed with information from the network file.
+    """Return a recipe's network description, completed with information from the network file.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def fitted_spec(spec: NetworkSpec, path: Path, kind: str) -> NetworkSpec:
 
 
 def without_recipe(path: Path, kind: str) -> str:
-    """Return a sentence that lists the contents of a recipe for this network.
+    """Return a sentence that lists what a recipe for this network must contain.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def _is_bare(kind: str) -> bool:
 
 
 def _has_recipe(files: ModelFiles, folder: Path) -> bool:
-    """Return whether a recipe is next to the network, and no other network shares its folder."""
+    """Return whether a recipe is next to the network and no other network is in the folder."""
     if files.path.is_dir():
         return _RECIPE in files.names
     if not (folder / _RECIPE).is_file():
@@ -335,7 +335,7 @@ def list_weight_files(path: Path, kind: str) -> list[str]:
 
 
 def _require_beside(path: Path, name: str) -> None:
-    """Raise `ModelError` unless a file that a network refers to is in the network's own folder."""
+    """Raise `ModelError` unless a referenced file is in the network's own folder."""
     posix_path = PurePosixPath(name)
     plain = (
         name and not posix_path.is_absolute() and ".." not in posix_path.parts and "\\" not in name
@@ -413,7 +413,7 @@ def network_card(files: ModelFiles, kind: str, checksums: bool) -> ModelCard:
 
 
 def with_network(card: ModelCard, spec: NetworkSpec | None) -> ModelCard:
-    """Return the card of a network, completed with a recipe's `spec`.
+    """Return the card of a network, completed with the network description of a recipe.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Checks that only settings supported by a single-file network are used."""
+"""Reject settings that a single-file network does not support."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from napari_mamamia.segmentation.model.planner import Rung
 
 
 def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
-    """Raise `ModelError` if a single-file network does not support a setting; ignore other kinds.
+    """Raise `ModelError` if a single-file network does not support a setting.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
 
 
 def rungs_of(card: ModelCard, settings: EngineSettings, rungs: Sequence[Rung]) -> tuple[Rung, ...]:
-    """Return the reductions from `rungs` that a model supports.
+    """Return those reductions in `rungs` that a model supports.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The grid and cost of a single-file network, computed without loading it and without torch."""
+"""Grid and cost of a single-file network, computed without torch and without loading it."""
 
 import math
 from typing import Final

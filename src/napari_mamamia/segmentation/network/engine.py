@@ -49,7 +49,7 @@ _SLICES: Final = 16
 
 
 def labels_of(outputs: Any, spec: NetworkSpec, region: Box | None = None) -> NDArray[Any]:
-    """Return the labels ``(a, b, c)`` for float32 outputs ``(heads, a, b, c)``.
+    """Return the labels ``(a, b, c)`` that float32 outputs ``(heads, a, b, c)`` define.
 
     Voxels outside `region` are background.
 
@@ -146,7 +146,7 @@ def foreground(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
 
 
 def volumes_of(arrays: Sequence[NDArray[Any]], grid: Grid, frame: Frame, spec: NetworkSpec) -> Any:
-    """Return the channels as one reoriented float32 tensor ``(channel, a, b, c)``.
+    """Return the channels as a single reoriented float32 tensor ``(channel, a, b, c)``.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ class NetworkEngine:
 
     @property
     def flips(self) -> tuple[tuple[int, ...], ...]:
-        """Mirrored copies in addition to the original tile, each as a set of batch axes."""
+        """Mirrored copies other than the original tile, each as a set of batch axes."""
         axes = self.spec.mirror_axes if self.settings.mirroring else ()
         return flips_of(axes, self.settings.most_copies)
 
@@ -285,7 +285,7 @@ class NetworkEngine:
     def _average_tiles(
         self, runtime: NetworkRuntime, data: Any, tiles: TileGrid, deadline: float | None
     ) -> Any:
-        """Return the mean output of the tiles as float32 on the CPU."""
+        """Return the mean output of overlapping tiles as float32 on the CPU."""
         needed = 4 * (self.spec.heads + 1) * math.prod(tiles.padded)
         weigh = _make_gaussian if self.spec.weight is TileWeight.GAUSSIAN else _make_constant
         try:
@@ -340,7 +340,7 @@ class NetworkEngine:
 
 
 def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
-    """Load a network from its file; see `open_network`.
+    """Load a single-file network; see `open_network`.
 
     Parameters
     ----------

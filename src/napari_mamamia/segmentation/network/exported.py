@@ -1,4 +1,4 @@
-"""Networks saved by torch.export (``.pt2``), run step by step from the contents of the file.
+"""Run networks saved by torch.export (``.pt2``) step by step, as data.
 
 torch's own loader is not used, because a file could make it run any program: it unpickles sample
 inputs and constants, evaluates expressions and guards, looks up dotted names below ``torch`` and
@@ -39,7 +39,7 @@ _STRIDED: Final = 7
 
 
 def names_in(value: Mapping[str, Any]) -> set[str]:
-    """Return the names of the values to which an argument refers."""
+    """Return the names of the graph values that an argument refers to."""
     ((kind, content),) = value.items()
     items = content if isinstance(content, list) else [content]
     if kind in ("as_tensor", "as_tensors"):
@@ -52,7 +52,7 @@ def names_in(value: Mapping[str, Any]) -> set[str]:
 
 
 def filled(value: Mapping[str, Any], values: Mapping[str, Any], tile: Any) -> Any:
-    """Return an argument as a value that can be passed to an operator."""
+    """Return an argument of the graph as a value that can be passed to an operator."""
     ((kind, content),) = value.items()
     if kind in ("as_none", "as_layout"):
         if kind == "as_layout" and content != _STRIDED:
@@ -91,7 +91,7 @@ def _read_plain(kind: str, said: Any, tile: Any) -> Any:
 
 
 def keep(result: Any, outputs: Sequence[Mapping[str, Any]], values: dict[str, Any]) -> None:
-    """Store the results of a step under their names in the file."""
+    """Store the results of a step under their names in the graph."""
     if len(outputs) != 1:
         for output, one in zip(outputs, result, strict=True):
             keep(one, [output], values)
@@ -110,7 +110,7 @@ def keep(result: Any, outputs: Sequence[Mapping[str, Any]], values: dict[str, An
 _SCHEMA: Final = 8
 _ATEN: Final = "torch.ops.aten."
 _TOUCH_FILES: Final = frozenset(("from_file", "save"))
-"""Operators that touch files.
+"""Operators that read or write files.
 
 Source: every operator of torch 2.13 was searched for arguments that name a file.
 """
@@ -154,7 +154,7 @@ class ExportedNetwork(nn.Module):  # type: ignore[misc]  # torch is Any to mypy
         self.input_shape = input_shape
 
     def forward(self, tile: Any) -> Any:
-        """Return the output for a batch.
+        """Return the output of the network for a batch.
 
         Values are released after the last step that needs them.
         """
@@ -231,7 +231,7 @@ def _read_network(archive: zipfile.ZipFile, path: Path) -> ExportedNetwork:
 def _read_inputs(
     specs: Sequence[Mapping[str, Any]], stored: Mapping[str, Any], path: Path
 ) -> tuple[dict[str, Any], str]:
-    """Return the weights by their name in the graph, and the name of the only input."""
+    """Return the weights by name in the graph, and the name of the only input."""
     keys = {
         "parameter": "parameter_name",
         "buffer": "buffer_name",
@@ -305,7 +305,7 @@ def _read_steps(nodes: Sequence[Mapping[str, Any]], output: str) -> list[Step]:
 
 
 def _find_operator(target: str) -> Callable[..., Any] | None:
-    """Return the operator of a step, or None unless it is an ATen operator or a number operator."""
+    """Return the operator of a step, or None if it is neither an ATen nor a number operator."""
     if target in _ON_NUMBERS:
         return _ON_NUMBERS[target]
     parts = target.removeprefix(_ATEN).split(".")

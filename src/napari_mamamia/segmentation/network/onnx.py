@@ -1,4 +1,4 @@
-"""Reading of an ONNX file's description from its bytes; no network is built or run.
+"""Read the description of an ONNX file from its bytes, without building the network.
 
 Only the few necessary fields are read; tensors are skipped. Source: the message numbers in
 onnx.proto (ONNX 1.19, IR version 11) and the wire format of Protocol Buffers (types 0 varint, 1
@@ -31,7 +31,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class OnnxFacts:
-    """Facts about an ONNX model.
+    """Inputs, outputs, custom operators and external files of an ONNX model.
 
     Inputs and outputs are (name, shape). The other fields are the domains of custom operators and
     the files that contain tensors.
@@ -45,7 +45,7 @@ class OnnxFacts:
 
 @reads("a complete ONNX file", "copy the file again from its source", ModelError)
 def read_onnx(path: Path) -> OnnxFacts:
-    """Return the description in an ONNX file.
+    """Return the description of the network in an ONNX file.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def read_onnx(path: Path) -> OnnxFacts:
 
 
 class _Reader:
-    """A reader of the messages in a file, which is read into memory rather than mapped."""
+    """Reader of the messages in a file, which is loaded into memory and not mapped."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -121,7 +121,7 @@ class _Reader:
         self._domains.add(domain)
 
     def _read_attribute(self, span: Span, depth: int) -> None:
-        """Read an attribute: a tensor, or the body of a loop or a branch."""
+        """Read an attribute: a tensor, or the body of a loop or branch."""
         if depth > _DEEPEST:
             raise ValueError("the graphs are nested too deeply")
         for field, part in self._list_fields(span):
@@ -138,7 +138,7 @@ class _Reader:
                 self._read_node(part, 0)
 
     def _read_tensor(self, span: Span) -> str:
-        """Return a tensor's name, and record the file that contains its values."""
+        """Return the name of a tensor, and record the file that contains its values."""
         name = ""
         for field, part in self._list_fields(span):
             if field == 8:
@@ -150,7 +150,7 @@ class _Reader:
         return name
 
     def _read_value(self, span: Span) -> tuple[str, Shape]:
-        """Return name and shape of a ValueInfoProto: type.tensor_type.shape.dim.dim_value."""
+        """Return the name and shape in a ValueInfoProto: type.tensor_type.shape.dim.dim_value."""
         name, shape = "", []
         for field, part in self._list_fields(span):
             if field == 1:
@@ -163,7 +163,7 @@ class _Reader:
         return name, tuple(shape)
 
     def _find_below(self, span: Span, *fields: int) -> Iterator[Span]:
-        """Yield the messages that a chain of field numbers leads to."""
+        """Yield the messages that are reached through a chain of field numbers."""
         for field, part in self._list_fields(span):
             if field == fields[0]:
                 if len(fields) == 1:

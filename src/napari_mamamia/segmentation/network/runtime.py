@@ -1,4 +1,4 @@
-"""Runtimes for single-file networks, each with one function that returns a `Forward`."""
+"""Runtimes for single-file networks; each has a function that returns a `Forward`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class NetworkRuntime:
 def open_network(
     kind: str, path: Path, spec: NetworkSpec, settings: EngineSettings
 ) -> NetworkRuntime:
-    """Return a network that is ready to run.
+    """Open a network from a file and return it ready to run.
 
     The `Forward` raises `ModelError` if outputs have an unexpected shape or are not finite.
 
@@ -101,7 +101,7 @@ def _torch_module(kind: str, path: Path, spec: NetworkSpec, device: str) -> nn.M
 
 
 def _read_weights(path: Path, spec: NetworkSpec) -> nn.Module:
-    """Return the network of a recipe with the weights of a safetensors file.
+    """Return a recipe's network with the weights from a safetensors file.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _read_weights(path: Path, spec: NetworkSpec) -> nn.Module:
 
 
 def _add_shared(network: nn.Module, weights: dict[str, Any]) -> dict[str, Any]:
-    """Return the weights under every name that the network uses for the same tensor."""
+    """Return the weights under every name by which the network refers to the same tensor."""
     stored = {
         value.data_ptr(): weights[name]
         for name, value in network.state_dict().items()
@@ -149,7 +149,7 @@ def _torch_forward(module: nn.Module, device: str, precision: str) -> Forward:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnnxSession:
-    """An open ONNX file, with its device and threads and the errors that a run may raise."""
+    """An open ONNX file, with its device, its threads, and the errors that a run can raise."""
 
     session: Any
     device: str
@@ -206,7 +206,7 @@ def open_session(path: Path, settings: EngineSettings) -> OnnxSession:
 
 
 def _with_onnxruntime(path: Path, settings: EngineSettings) -> NetworkRuntime:
-    """Return the runtime of an ONNX file with one input."""
+    """Return the ONNX runtime for a file with one input."""
     opened = open_session(path, settings)
     session = opened.session
     taken = session.get_inputs()[0]
@@ -241,7 +241,7 @@ def _onnx_device(wanted: str, providers: list[str]) -> str:
 def _with_openvino(
     kind: str, path: Path, spec: NetworkSpec, settings: EngineSettings
 ) -> NetworkRuntime:
-    """Return OpenVINO's CPU runtime of a file; torch networks are translated first."""
+    """Return OpenVINO's CPU runtime for a file; torch networks are translated first."""
     from napari_mamamia.segmentation.model.device import require_openvino
 
     require_openvino()
@@ -266,7 +266,7 @@ def _with_openvino(
 
 
 def _check_outputs(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:
-    """Return `forward` with a check of every output."""
+    """Return `forward` with a check of all outputs."""
     shape = (1, spec.heads, *spec.patch)
 
     def looked_at(tile: Any) -> Any:
@@ -297,7 +297,7 @@ def _check_outputs(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:
 
 
 def _require_shares(found: Any, spec: NetworkSpec, path: Path) -> None:
-    """Raise `ModelError` if outputs that are declared as probabilities are outside 0 to 1."""
+    """Raise `ModelError` if outputs declared as probabilities are outside 0 to 1."""
     if spec.output not in (OutputKind.PROBABILITIES, OutputKind.LABEL_PROBABILITIES):
         return
     low, high = float(found.min()), float(found.max())
@@ -326,7 +326,7 @@ def _run_forward(forward: Callable[[Any], Any], tile: Any, path: Path) -> Any:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the most informative line of an error, which for TorchScript is the last line."""
+    """Return the most informative line of an error message, the last one for TorchScript."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

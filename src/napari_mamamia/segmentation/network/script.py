@@ -1,4 +1,4 @@
-"""TorchScript files, checked before torch opens them.
+"""Check TorchScript files before torch opens them.
 
 TorchScript is a separate language: loading and running it executes no Python. Its text is first
 searched for the two operators that access files, and for operators and classes that do not belong
@@ -23,7 +23,7 @@ from napari_mamamia.io.files.zip_files import open_zip
 from napari_mamamia.segmentation.model.nnunet_files import require_stored
 
 _TOUCHES_FILES: Final = re.compile(r"\b(save|from_file)\b")
-"""Operators that access files.
+"""Pattern for operators that access files.
 
 Source: every operator of torch 2.13 was searched for arguments that name a file.
 """
@@ -79,7 +79,7 @@ def read_script(path: Path, device: str = "cpu") -> nn.Module:
 
 
 def _find_refused(path: Path) -> list[str]:
-    """Return the forbidden calls of a TorchScript file, read from its text."""
+    """Return the forbidden calls in a TorchScript file, found in its text."""
     try:
         calls = {call for text in _read_texts(path) for call in _find_calls(text)}
     except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError) as error:

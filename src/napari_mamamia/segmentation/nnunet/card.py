@@ -1,4 +1,4 @@
-"""The description of an nnU-Net v2 model on disk: trained folders, folds, channels and labels."""
+"""Describe an nnU-Net v2 model on disk: trained folders, folds, channels and labels."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ def trained_folders(files: ModelFiles) -> Iterator[str]:
 
 
 def last_stages(files: ModelFiles, roots: Sequence[str]) -> list[str]:
-    """Return `roots` without models that only prepare the input of another model."""
+    """Return the folders in `roots` without models that only prepare another model's input."""
     first_stages = set()
     for root in roots:
         trainer, plans_name, configuration = _split_name(root or files.path.name)
@@ -181,7 +181,7 @@ def _list_facts(plans: Plans) -> Iterator[tuple[str, Setting]]:
 def _find_folds(
     files: ModelFiles, root: str
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[str, int]]]:
-    """Return the folds, the names of the checkpoints that all folds have, and the weight files."""
+    """Return the folds, the names of the checkpoints that every fold has, and the weights files."""
     names_by_fold: dict[str, list[str]] = {}
     weights = []
     for name, n_bytes in files.sizes:
@@ -216,7 +216,7 @@ def _without_first_stage(files: ModelFiles, root: str, plans: Plans) -> Iterator
 
 
 def _only_configuration(plans_text: str, where: str) -> str:
-    """Return the only configuration in a renamed folder's plans, or "" if there are several."""
+    """Return the configuration in the plans of a renamed folder, or "" if there are several."""
     configurations = parsed(plans_text, f"{where}: plans.json").get("configurations")
     return (
         next(iter(configurations))
@@ -230,6 +230,6 @@ def _folder_name(files: ModelFiles, root: str) -> str:
 
 
 def _split_name(root: str) -> tuple[str, str, str]:
-    """Return the trainer, plans and configuration in a folder's name, or "" where missing."""
+    """Return trainer, plans and configuration from a folder's name, with "" for missing parts."""
     parts = PurePosixPath(root).name.split("__")
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else ("", "", "")

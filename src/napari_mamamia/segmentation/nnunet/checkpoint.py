@@ -1,4 +1,4 @@
-"""nnU-Net checkpoints, read as data; a checkpoint that contains code is not opened.
+"""Read nnU-Net checkpoints as data; checkpoints that contain code are rejected.
 
 A ``.pth`` file is a pickle, and unpickling it can run any program. This module uses torch's
 restricted reader with the few additional types that nnU-Net itself stores. Source of the list: the
@@ -122,7 +122,7 @@ def unsafe_globals(path: Path) -> tuple[str, ...]:
 
 
 def require_plain_zip(path: Path) -> None:
-    """Raise `ModelError` if a checkpoint would unpack to much more than its size."""
+    """Raise `ModelError` if a checkpoint would unpack to many times its size."""
     if is_zip(path):
         with suppress(zipfile.BadZipFile), open_zip(path) as archive:
             require_stored(archive, path)
@@ -163,7 +163,7 @@ def _load_file(path: Path) -> Any:
 
 
 def _globals_of_pickle(path: Path) -> Iterator[str]:
-    """Yield the names that a bare pickle would import, read from its opcodes as data."""
+    """Yield the names that a pickle outside a zip would import, read from its opcodes as data."""
     texts: list[str] = []
     memo: list[str] = []
     with suppress(*DAMAGE), open_bounded(path) as stream:

@@ -1,4 +1,4 @@
-"""Conversion of a checkpoint to a safetensors file, checked against the network in the plans."""
+"""Convert a checkpoint to safetensors, and check it against the network in the plans."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The cost of an nnU-Net run, computed from the plans without loading a network."""
+"""Compute the cost of an nnU-Net run from the plans, without loading a network."""
 
 import math
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from napari_mamamia.segmentation.nnunet.card import nnunet_card_at
 
 
 def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> TilePlan:
-    """Return the plan of a cascade's second stage combined with the plan of its first stage.
+    """Combine the cost plan of a cascade's second stage with that of its first stage.
 
-    The stages run one after the other, so the larger memory of the two counts. The second stage
-    also holds the first stage's labels (one byte for each voxel of the case). Both networks stay
-    loaded: the caller counts the weights of the second stage, and this function those of the first
-    (`card`).
+    The stages run one after the other, so the run needs the larger memory of the two. The second
+    stage also holds the first stage's labels (one byte for each voxel of the case). Both networks
+    stay loaded: the caller adds the weights of the second stage, and this function adds those of
+    the first (`card`).
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> 
 
 
 def after_first(ran: Ran, first: Ran, seconds: float) -> Ran:
-    """Return the record of a cascade's second stage combined with the record of its first stage.
+    """Combine the run record of a cascade's second stage with that of its first stage.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> T
 
 
 def stage_bytes(plans: Plans, padded: Sequence[int], grid: Grid) -> int:
-    """Return the memory in bytes of one stage's data, half-precision sums and resampling.
+    """Return the memory of one stage in bytes: data, half-precision sums and resampling.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def copies_at_most(axes: int, most: int | None) -> int:
 
 
 def first_stage_of(card: ModelCard, plans: Plans, checksums: bool = False) -> ModelCard:
-    """Return the card of the model whose labels a cascade's second stage refines.
+    """Return the card of the first stage, whose labels the second stage of a cascade refines.
 
     That model's folder is next to the second stage's folder and has the same name, except for its
     own configuration.

@@ -1,4 +1,4 @@
-"""The nnU-Net engine, which loads checkpoints, plans and network once, and labels cases.
+"""The nnU-Net engine: load checkpoints, plans and network once, then label cases.
 
 Weights are read as data. For a cascade, the engine of the first stage is also loaded, from the
 neighbouring folder. With torch in single precision on the CPU, the labels equal those of nnunetv2's
@@ -82,12 +82,12 @@ from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint
 
 _STEPS: Final = 1000  # voxels of a channel at a time
 _EPSILON: Final = 1e-8
-"""Smallest divisor for float32. Source: default_normalization_schemes.py."""
+"""Smallest float32 divisor in normalisation. Source: default_normalization_schemes.py."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """The network's input, and the data for converting its output back to the case's grid.
+    """The network's input for a case, and the data to convert its output back to the case.
 
     `data` is a float32 tensor ``(channel, a, b, c)`` on the model's grid. `box` is the cropped box
     along the model's axes, with the case's own spacing. `wanted` is the spacing of the model's
@@ -106,7 +106,7 @@ def prepare(
     plans: Plans,
     previous: NDArray[Any] | None = None,
 ) -> Prepared:
-    """Return the network's input for a case.
+    """Return the input of the network for a case.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def _require_inputs(
 def _norm_mask(
     nonzero: NDArray[np.bool_], previous: NDArray[Any] | None, plans: Plans
 ) -> NDArray[np.bool_] | None:
-    """Return the voxels used for normalisation, or None if no channel uses a mask."""
+    """Return the voxels over which to normalise, or None if no channel uses a mask."""
     if previous is None and not any(norm.in_mask for norm in plans.configuration.norms):
         return None
     mask: NDArray[np.bool_] = ndimage.binary_fill_holes(nonzero)
@@ -257,7 +257,7 @@ class _Line:
     weight_high: NDArray[np.float64]
 
     def cut(self, first: int, stop: int) -> "_Line":
-        """Return the interpolation for the voxels from `first` up to but not including `stop`."""
+        """Return the interpolation for the voxels from `first` up to, but not including, `stop`."""
         span = slice(first, stop)
         return _Line(self.low[span], self.high[span], self.weight_low[span], self.weight_high[span])
 
@@ -335,7 +335,7 @@ def export_probability(logits: Any, prepared: Prepared, plans: Plans) -> NDArray
 
 
 def foreground_box(logits: Any, labels: Labels) -> Box:
-    """Return the bounding box of voxels where a foreground output is largest; it may be empty.
+    """Return the bounding box of the voxels where a foreground output is largest; may be empty.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def foreground_box(logits: Any, labels: Labels) -> Box:
 
 
 def linear_places(before: int, after: int) -> _Line:
-    """Return the linear interpolation of one axis with repeated edges.
+    """Return the linear interpolation along one axis, with repeated edges.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ def _export_direct(logits: Any, labels: Labels) -> NDArray[Any]:
 
 
 def _in_box(logits: Any, shape: Sequence[int], axis: int | None, labels: Labels) -> NDArray[Any]:
-    """Return the labels on a grid of `shape`, interpolated only where foreground is possible."""
+    """Return labels on a grid of `shape`, interpolated only where foreground is possible."""
     out = np.zeros(tuple(shape), dtype=labels.dtype)
     box = foreground_box(logits, labels)
     if box.is_empty:
@@ -444,7 +444,7 @@ def _blend_slice(
 def _export_slowly(
     logits: Any, shape: Sequence[int], how: Resampling, axis: int | None, labels: Labels
 ) -> NDArray[Any]:
-    """Return the labels by resampling every output completely, for plans with unusual settings."""
+    """Return the labels after resampling every output completely, for unusual plans."""
     heads = []
     for index, head in enumerate(logits):
         report_progress(index, len(logits), "Writing labels")
@@ -460,7 +460,7 @@ def _export_slowly(
 
 
 def _decide_labels(values: NDArray[Any], labels: Labels) -> NDArray[Any]:
-    """Return the label of each pixel from ``(heads, ...)`` outputs; ties go to the smaller label.
+    """Return the label of each pixel from outputs ``(heads, ...)``; ties go to the smaller label.
 
     With regions, each output applies where its sigmoid exceeds one half, and later outputs override
     earlier ones.
@@ -487,7 +487,7 @@ def _make_nearest(before: int, after: int) -> _Line:
 
 
 def _find_span(line: _Line, first: int, stop: int) -> tuple[int, int]:
-    """Return the range of voxels on the new axis that depend on ``first .. stop - 1``."""
+    """Return the range of voxels on the new axis that depend on ``first`` to ``stop - 1``."""
     touched = np.flatnonzero((line.high >= first) & (line.low < stop))
     return (int(touched[0]), int(touched[-1]) + 1) if touched.size else (0, 0)
 
@@ -496,7 +496,7 @@ def _find_span(line: _Line, first: int, stop: int) -> tuple[int, int]:
 
 
 def torch_forward(network: nn.Module, device: str, precision: str) -> nnunet_tiles.Forward:
-    """Return the network as a function with the precision that nnU-Net uses on a device.
+    """Return the network as a function with the same precision as nnU-Net on a device.
 
     On CUDA this is torch's mixed precision. bf16 on the CPU is used only if it is chosen
     explicitly.
@@ -569,13 +569,13 @@ class NnUNetEngine:
 
     @property
     def flips(self) -> tuple[tuple[int, ...], ...]:
-        """Mirrored copies as sets of batch axes; empty if mirroring is off."""
+        """Mirrored copies, each as a set of batch axes; empty if mirroring is off."""
         if not self.settings.mirroring:
             return ()
         return nnunet_tiles.flips_of(self.checkpoints[0][1].mirror_axes, self.settings.most_copies)
 
     def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
-        """Return the cost of a case on `grid`, assuming that it has no empty border.
+        """Return the cost for a case on `grid`, assuming that it has no empty border.
 
         The cost includes a cascade's first stage, which always uses the whole volume.
         """
@@ -693,7 +693,7 @@ class NnUNetEngine:
         deadline: float | None,
         folds_until: float | None = None,
     ) -> tuple[Any, tuple[str, ...]]:
-        """Return the mean half-precision output of the folds, and the names of these folds.
+        """Return the mean half-precision output over the folds, and the names of the folds.
 
         The first fold may take until `deadline`, all others until `folds_until` if it is set.
         """
@@ -835,7 +835,7 @@ def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUN
 
 
 def _first_stage(card: ModelCard, plans: Plans, settings: EngineSettings) -> NnUNetEngine:
-    """Load a cascade's first stage from the folder next to the second stage."""
+    """Load the first stage of a cascade from the folder next to the second stage."""
     before = first_stage_of(card, plans, checksums=bool(card.sha256))
     folds = tuple(fold for fold in settings.folds if fold in before.folds)
     stage_settings = replace(settings, folds=folds, checkpoint="", keep_probability=False)

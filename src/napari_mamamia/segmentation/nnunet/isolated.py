@@ -1,7 +1,8 @@
-"""Extraction of the numbers from a refused checkpoint, which is opened only in a sandbox.
+"""Extract the weights from a rejected checkpoint, which is opened only in a sandbox.
 
-Code in the file has no network, sees a read-only system without personal files, can write only to
-one empty folder, and has limited time and memory. Only a safetensors file leaves the sandbox.
+Code in the file has no network access, sees a read-only system without personal files, can write
+only to one empty folder, and has limited time and memory. Only a safetensors file is taken from the
+sandbox.
 """
 
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ class SandboxLimits:
     memory_bytes: int = 0
 
     def for_file(self, checkpoint: Path) -> RunLimits:
-        """Return the limits of a run, with an output limit that depends on the file size."""
+        """Return the limits for a file, with an output limit that depends on the file's size."""
         size = checkpoint.stat().st_size
         usual = min(_TORCH_BYTES + _PER_BYTE * size, usual_memory_bytes())
         return RunLimits(
@@ -55,7 +56,7 @@ class SandboxLimits:
 
 
 def sandbox(*, as_root: bool = False) -> Isolation:
-    """Return the sandbox of this computer.
+    """Return the sandbox that this computer supports.
 
     Raises
     ------

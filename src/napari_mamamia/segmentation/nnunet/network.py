@@ -1,4 +1,4 @@
-"""Networks of nnU-Net models, built only from classes in fixed tables, never imported by name."""
+"""Build networks of nnU-Net models from fixed tables of classes, without imports by name."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -66,7 +66,7 @@ _TRAINERS: Final = frozenset(
 
 
 def trainer_known(name: str) -> bool:
-    """Return whether a trainer is an nnU-Net trainer that builds the network of the plans."""
+    """Return whether a trainer of nnU-Net uses the network in the plans unchanged."""
     return name in _TRAINERS
 
 
@@ -78,7 +78,8 @@ def build_network(
     Raises
     ------
     ModelError
-        If a class, operation or argument is not in the lists above; nothing is imported then.
+        If a class, operation or argument is not in this module's tables; nothing is imported
+        then.
     """
     package, _, name = architecture.class_name.rpartition(".")
     if name not in _NETWORKS or not f"{package}.".startswith(_PACKAGE):
@@ -106,7 +107,7 @@ def build_network(
 
 
 def put_weights(network: nn.Module, checkpoint: Checkpoint) -> None:
-    """Load a checkpoint's weights into `network`; every tensor must fit.
+    """Load the weights of a checkpoint into `network`; every tensor must match.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""nnU-Net checkpoints as safetensors files, which contain numbers and a short text but no code.
+"""Store nnU-Net checkpoints as safetensors files, which contain numbers and text but no code.
 
 Tensors that share their numbers are stored once. The header contains their additional names, the
 trainer, the configuration, the mirroring axes, and the SHA-256 of the original checkpoint. Source
@@ -28,7 +28,7 @@ _COPY: Final = "convert the model again, or copy the file again from its source"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """The contents of a checkpoint that are needed for a run.
+    """The parts of a checkpoint that a run needs.
 
     `mirror_axes` are the axes along which mirrored copies may be made (0 is the model's first
     axis); they are empty if the trainer did not mirror.
@@ -43,7 +43,7 @@ class Checkpoint:
 
 @reads("a complete safetensors file", "copy the file again from its source", ModelError)
 def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the tensors of a safetensors file by name, and the strings in its header.
+    """Return the tensors in a safetensors file by name, and the strings in its header.
 
     The file is read rather than memory-mapped, because the process would crash if a mapped file
     were truncated in the meantime.
@@ -99,7 +99,7 @@ def read_safetensors(path: Path) -> Checkpoint:
 
 
 def write_safetensors(checkpoint: Checkpoint, path: Path, source_sha256: str) -> int:
-    """Write a checkpoint, read it again and compare; return the number of tensors.
+    """Write a checkpoint, then read it again and compare; return the number of tensors.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""The program that opens a refused checkpoint inside the sandbox.
+"""Program that opens a rejected checkpoint inside the sandbox.
 
 Unpickling such a file can run any program, which is the reason for the sandbox. This module is
 copied into the sandbox as a file and called by `runner`, in a Python with torch and safetensors; it
-imports nothing from napari_mamamia. Only a file of plain numbers leaves the sandbox; that file is
-also untrusted and is checked by `convert`.
+imports nothing from napari_mamamia. Only a file of plain numbers is taken from the sandbox; this
+file is also untrusted, and `convert` checks it.
 """
 
 import json
@@ -19,11 +19,11 @@ from safetensors.torch import save_file
 FORMAT: Final = "napari-mamamia nnU-Net checkpoint"
 """Value of ``format`` in the header of a converted checkpoint."""
 RESULT: Final = "weights.safetensors"
-"""Name of the file that is written to the sandbox's output folder."""
+"""Name of the file written to the sandbox's output folder."""
 
 
 class _StandIn:
-    """A replacement for classes that are not installed, or whose own code failed."""
+    """Replacement for a class that is not installed, or whose own code failed."""
 
     def __init__(self, *given: object, **named: object) -> None:
         """Accept any arguments from the file."""
@@ -34,7 +34,7 @@ class _StandIn:
 
 # Not the reader written in C, whose methods cannot be overridden.
 class _Unpickler(pickle._Unpickler):
-    """Python's unpickler, changed to continue if a function that the file calls fails."""
+    """Python's unpickler, changed to continue after a function called by the file fails."""
 
     stack: list[Any]
     dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
@@ -47,7 +47,7 @@ class _Unpickler(pickle._Unpickler):
             return _StandIn
 
     def load_reduce(self) -> None:
-        """Call a function that the file chooses, as defined by the pickle format."""
+        """Call a function named in the file, as the pickle format defines."""
         arguments, function = self.stack.pop(), self.stack[-1]
         try:
             self.stack[-1] = function(*arguments)
@@ -58,7 +58,7 @@ class _Unpickler(pickle._Unpickler):
 
 
 def main(order: Mapping[str, Any]) -> None:
-    """Write the numbers in the checkpoint ``order["given"]`` to the folder ``order["output"]``."""
+    """Write the numbers of the checkpoint ``order["given"]`` to the folder ``order["output"]``."""
     # Everything that torch needs from a pickle module.
     reader = SimpleNamespace(Unpickler=_Unpickler, load=pickle.load, __name__="pickle")
     state = torch.load(order["given"], map_location="cpu", weights_only=False, pickle_module=reader)
@@ -77,7 +77,7 @@ def main(order: Mapping[str, Any]) -> None:
 
 
 def distinct(weights: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the tensors without duplicates, and a mapping of duplicate names to first names.
+    """Return the tensors without duplicates, and a mapping from duplicate names to first names.
 
     nnU-Net's networks list most of their weights two or three times. Names are in the order of the
     input.
@@ -98,7 +98,7 @@ def distinct(weights: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
 def header(
     trainer: str, configuration: str, axes: tuple[Any, ...], same: Mapping[str, str], **more: str
 ) -> dict[str, str]:
-    """Return a file header in the safetensors format, as a mapping of names to strings."""
+    """Return the header of a safetensors file as a mapping of names to strings."""
     return {
         "format": FORMAT,
         "version": "1",

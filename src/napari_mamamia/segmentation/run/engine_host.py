@@ -1,4 +1,4 @@
-"""Hosts that keep one model loaded and run it."""
+"""Hosts, which keep one model loaded and run it."""
 
 import time
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Host(Protocol):
         ...
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
-        """Return the time in seconds of one tile through one network."""
+        """Return the time in seconds that one network takes for one tile."""
         ...
 
     def predict(
@@ -42,17 +42,17 @@ class Host(Protocol):
         *,
         kill_at: float | None = None,
     ) -> EngineResult:
-        """Label one case; the run is stopped at `kill_at` whatever its state."""
+        """Label one case; at the time `kill_at`, the run is stopped whatever its state."""
         ...
 
     def close(self) -> None:
-        """Release the model, and end its process if there is one."""
+        """Release the model; if it has a process of its own, end the process."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class EngineHost:
-    """Runs models in this process, where `kill_at` has no effect."""
+    """Host that runs models in this process, where `kill_at` has no effect."""
 
     _engine: Engine | None = field(default=None, repr=False)
     _key: tuple[Any, ...] = field(default=(), repr=False)
@@ -65,7 +65,7 @@ class EngineHost:
         return engine.plan(grid, region)
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
-        """Return the time in seconds of the second of two tiles, because the first one warms up."""
+        """Return the time in seconds of a tile, measured after a first tile as warm-up."""
         with _device_errors(card):
             engine = self._prepare_engine(card, settings)
             for turn in range(2):
@@ -102,7 +102,7 @@ class EngineHost:
         self._engine, self._key = None, ()
 
     def _prepare_engine(self, card: ModelCard, settings: EngineSettings) -> Engine:
-        """Return the engine for `settings`, reloaded only if the network itself changes."""
+        """Return the engine for `settings`; it is reloaded only if the network changes."""
         key = _make_key(card, settings)
         if self._engine is None or self._key != key:
             self.close()
@@ -116,9 +116,9 @@ class EngineHost:
 
 @dataclass(slots=True, eq=False)
 class HostedRunner:
-    """A `Runner` for one model and its settings on a shared host.
+    """A `Runner` for one model with fixed settings on a shared host.
 
-    `last` is the latest result, from which the pace is derived.
+    `last` is the latest result, from which the speed is computed.
     """
 
     host: Host
@@ -128,17 +128,17 @@ class HostedRunner:
     last: EngineResult | None = None
 
     def predict(self, given: EngineInput) -> EngineResult:
-        """Label one case."""
+        """Label one case and store the result in `last`."""
         self.last = None
         self.last = self.host.predict(self.card, self.settings, given, kill_at=self.kill_at)
         return self.last
 
     def close(self) -> None:
-        """Do nothing, because the creator of the host closes it."""
+        """Do nothing, because whoever created the host closes it."""
 
 
 def _make_key(card: ModelCard, settings: EngineSettings) -> tuple[Any, ...]:
-    """Return the settings on which a loaded network depends."""
+    """Return the settings that determine which network is loaded."""
     fixed = replace(settings, step=0.5, mirroring=True, most_copies=None, keep_probability=False)
     if settings.backend == "torch" and card.kind not in NETWORK_KINDS:
         fixed = replace(fixed, precision="fp32", threads=None)
@@ -147,7 +147,7 @@ def _make_key(card: ModelCard, settings: EngineSettings) -> tuple[Any, ...]:
 
 @contextmanager
 def _device_errors(card: ModelCard) -> Iterator[None]:
-    """Convert memory, GPU and driver errors to model errors with the model's name."""
+    """Convert memory, GPU and driver errors to model errors that name the model."""
     try:
         yield
     except (ModelError, MemoryError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""The table of model kinds, which defines how each kind is described, planned and loaded.
+"""Table of model kinds, which defines how each kind is described, planned and loaded.
 
 To add a kind, add its name and detection rule to `model/kinds.py`, a module with its card and
 engine, and an entry in `MODEL_KINDS`. A package can add a kind through an entry point. torch and
@@ -33,14 +33,14 @@ from napari_mamamia.segmentation.network.card import network_card
 
 @dataclass(frozen=True, slots=True)
 class KindSpec:
-    """One kind of model.
+    """Definition of a kind of model.
 
     Parameters
     ----------
     extras
-        The extras of this software that the kind needs.
+        The optional dependencies (extras) of this software that the kind needs.
     given
-        What the user selects, as text for the documentation.
+        The file or folder that the user selects, as text for the documentation.
     suffixes
         File-name suffixes for the window's file dialog.
     is_folder
@@ -189,11 +189,11 @@ MODEL_KINDS: Final = Registry(
     },
     reserved=tuple(ModelKind),
 )
-"""The built-in kinds, followed by the kinds of installed packages."""
+"""The built-in kinds of model, followed by the kinds from installed packages."""
 
 
 def require_installed(card: ModelCard, settings: EngineSettings) -> None:
-    """Raise `MissingExtraError` unless the model's runtime is installed; load nothing."""
+    """Raise `MissingExtraError` unless the runtime of a model is installed; load nothing."""
     spec = MODEL_KINDS.get(card.kind)
     if spec is not None:
         spec.require(settings)

@@ -1,4 +1,4 @@
-"""The measured speed of each model on this computer, stored in the cache folder."""
+"""Store the measured speed of each model on this computer in the cache folder."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def known_pace(card: ModelCard, settings: EngineSettings) -> Pace | None:
-    """Return the last measured pace of a model on a device, or None if there is none."""
+    """Return the last measured speed of a model on a device, or None if there is none."""
     entry = _read_paces(_find_path()).get(_make_key(card, settings))
     if not isinstance(entry, list) or len(entry) != 2:
         return None
@@ -33,7 +33,7 @@ def known_pace(card: ModelCard, settings: EngineSettings) -> Pace | None:
 
 
 def remember_pace(card: ModelCard, settings: EngineSettings, pace: Pace) -> None:
-    """Store a measured pace; if the cache is not writable, it is measured again next time."""
+    """Store a measured speed; if the cache is not writable, nothing is stored."""
     paces = _read_paces(_find_path())
     key = _make_key(card, settings)
     # Inserted again as the latest entry: the oldest entries are dropped.
@@ -47,7 +47,7 @@ def remember_pace(card: ModelCard, settings: EngineSettings, pace: Pace) -> None
 
 
 def pace_of_run(ran: Ran, voxels: int) -> Pace | None:
-    """Return the pace of a finished run, or None if its record is incomplete.
+    """Return the speed of a finished run, or None if its record is incomplete.
 
     Parameters
     ----------

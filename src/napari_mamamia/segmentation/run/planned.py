@@ -42,9 +42,10 @@ _PLANNED: Final = 60  # of 1000 steps
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The estimate for a case, with its plan and whether it fits into memory.
+    """Estimated time and memory for a case, with the plan of the run.
 
-    `memory_bytes` is None if unknown; `measured` is whether the pace was measured here.
+    `memory_bytes` is None if unknown. `measured` states whether the speed was measured on this
+    computer.
     """
 
     plan: RunPlan
@@ -54,7 +55,7 @@ class Estimate:
 
     @property
     def text(self) -> str:
-        """The estimate as one line of text."""
+        """The estimate as a line of text."""
         took = f"about {duration_text(self.plan.seconds)}" if self.measured else "time not known"
         free = "" if self.free_bytes is None else f" of {self.free_bytes / 1e9:.1f} GB free"
         return f"{took} ({self.plan.tiles.text}), volumes {self.needed_bytes / 1e9:.2f} GB{free}"
@@ -62,7 +63,7 @@ class Estimate:
 
 @dataclass(slots=True, eq=False)
 class PlannedSegmenter:
-    """A trained model on a host, with a time budget.
+    """A trained model on a host, with a limit on time.
 
     Parameters
     ----------
@@ -97,12 +98,12 @@ class PlannedSegmenter:
         return self._make_segmenter().note
 
     def channels(self) -> tuple[tuple[str, str], ...]:
-        """Return the name and the source expression of each input, such as ("DCE_pre", "p0")."""
+        """Return the name and source expression of each input, such as ("DCE_pre", "p0")."""
         names = channel_names(self.recipe, len(self.card.channels))
         return tuple(zip(self.card.channels, names, strict=True))
 
     def estimate(self, case: Case, *, measure: bool = False) -> Estimate:
-        """Return the estimate for `case`.
+        """Return the estimated time and memory for `case`.
 
         Without `measure`, a model that has never run here is not timed, and its time is unknown.
         """
@@ -119,7 +120,7 @@ class PlannedSegmenter:
         return Estimate(plan, needed, free_memory_bytes(), is_known or measure)
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
-        """Segment `case` within the budget; progress counts up to 1000.
+        """Segment `case` within the time limit, and report progress from 0 to 1000.
 
         Raises
         ------
@@ -237,7 +238,7 @@ class PlannedSegmenter:
         return RunPlan(self._resolve_settings(), tiles, pace.seconds(tiles))
 
     def _plan_tiles(self, settings: EngineSettings, grid: Grid, region: Box | None) -> TilePlan:
-        """Return the tiles of a run; a different number of folds does not reload the model."""
+        """Return the tiles of a run; the model is not reloaded for a different number of folds."""
         loaded = replace(
             settings, folds=self._list_folds(), precision=self._resolve_settings().precision
         )
@@ -245,7 +246,7 @@ class PlannedSegmenter:
         return tiles.with_folds(max(len(settings.folds or self._list_folds()), 1))
 
     def _find_pace(self, settings: EngineSettings) -> Pace:
-        """Return the stored pace; measure it if none is stored."""
+        """Return the stored speed of a model, or measure it if none is stored."""
         pace = known_pace(self.card, settings)
         if pace is None:
             loaded = replace(settings, folds=self._list_folds())
@@ -271,7 +272,7 @@ class PlannedSegmenter:
 
 
 def _find_area(case: Case, recipe: Recipe) -> BreastArea:
-    """Return the recipe's breast, or by default both breasts; tiles outside are skipped."""
+    """Return the breast that the recipe uses, by default both breasts."""
     area, _ = breast_area(case, recipe)
     if area is None:
         area, _ = find_breast_area(case)

@@ -1,6 +1,6 @@
-"""The models that a user added, stored as one small JSON file for each model.
+"""Store the models that a user has added, with one small JSON file for each.
 
-The models themselves stay in their folders, which may be on a read-only disk. Nothing is
+The models themselves remain in their folders, which may be on a read-only disk. Nothing is
 downloaded.
 """
 
@@ -45,12 +45,12 @@ from napari_mamamia.segmentation.run.weights import recognise_model
 _FORMAT: Final = "napari-mamamia model"
 _VERSION: Final = 1
 _OWN_NAMES: Final = ("kinetic",)
-"""Names of built-in models, which have no file."""
+"""Names of built-in models, which have no JSON file."""
 
 
 @dataclass(frozen=True, slots=True)
 class _AddedModel:
-    """The file of an added model; `weights` are (name, bytes, SHA-256)."""
+    """The content of the JSON file of an added model; `weights` are (name, bytes, SHA-256)."""
 
     format: str
     version: int
@@ -82,7 +82,7 @@ class ModelEntry:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The result of checking a model's files: each file with its problem, or ""."""
+    """Result of checking the files of a model: each file with its problem, or ""."""
 
     name: str
     files: tuple[tuple[str, str], ...]
@@ -94,7 +94,7 @@ class Verified:
 
 
 def default_registry() -> Path:
-    """Return the folder of added models, which ``MAMAMIA_MODELS_DIR`` can change."""
+    """Return the folder of the added models, which ``MAMAMIA_MODELS_DIR`` can change."""
     chosen = os.environ.get("MAMAMIA_MODELS_DIR")
     data_folder = user_data_path("napari-mamamia", appauthor=False)
     return Path(chosen) if chosen else Path(data_folder) / "models"
@@ -145,7 +145,7 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> M
 
 
 def require_runnable(card: ModelCard) -> None:
-    """Raise `ModelError` with the reason unless a model can be run here."""
+    """Raise `ModelError` with the reason if a model cannot be run on this computer."""
     if card.missing:
         is_bundle = card.kind is ModelKind.MONAI_BUNDLE
         raise errors.ModelError(
@@ -159,7 +159,7 @@ def require_runnable(card: ModelCard) -> None:
 
 
 def _require_fits(recipe: Recipe, card: ModelCard) -> None:
-    """Raise `ModelError` unless a model has the channels and folds of a recipe."""
+    """Raise `ModelError` if a model lacks the channels or folds that a recipe needs."""
     channel_names(recipe, len(card.channels))
     settings = recipe.settings(EngineSettings())
     require_network_choices(card, settings)
@@ -183,7 +183,7 @@ def _require_loads(card: ModelCard) -> None:
 
 
 def list_models(registry: Path) -> tuple[ModelEntry, ...]:
-    """Return the added models by name; a model that cannot be used has a `problem`.
+    """Return the added models sorted by name; an unusable model has a `problem`.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def list_models(registry: Path) -> tuple[ModelEntry, ...]:
 
 
 def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
-    """Return an added model by name, or the model at a path.
+    """Return the added model with this name, or the model at this path.
 
     `recipe` is chosen as in `model_recipe`; if it describes a network, the card contains this
     description.
@@ -231,7 +231,7 @@ def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
 
 
 def model_recipe(entry: ModelEntry, chosen: str = "") -> Recipe:
-    """Return the recipe of a model.
+    """Return the recipe for running a model.
 
     `chosen` is the name of a preset, a file, channels such as ``p0,p1-p0``, or "". With "", the
     user's recipe is used, otherwise the recipe next to the model, otherwise none (channel k is
@@ -318,7 +318,7 @@ def _write_entry(entry: ModelEntry, registry: Path) -> None:
 
 
 def _read_entry(file: Path) -> ModelEntry:
-    """Return the entry in a file; the model's files are inspected, but not their checksums."""
+    """Return the model in a JSON file; its files are inspected, but checksums are not computed."""
     path = file
     try:
         with explained(file, "a model that was added", "add the model again", errors.ModelError):

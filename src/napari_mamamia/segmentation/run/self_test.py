@@ -1,9 +1,9 @@
-"""Self-test: run a tiny network with fixed weights in the engine and compare it with plain torch.
+"""Self-test: run a tiny network in the engine and compare the result with plain torch.
 
-The expected result is computed from the network's published definition with torch's own functions,
-without the engine. Both results must have the same labels, except for voxels whose two outputs are
-too close for half precision. Source of the network: dynamic_network_architectures, PlainConvUNet;
-of the format: nnunetv2 2.8.1.
+The network has fixed weights. The expected result is computed from the network's published
+definition with torch's own functions, without the engine. Both results must have the same labels,
+except for voxels whose two outputs are too close for half precision. Source of the network:
+dynamic_network_architectures, PlainConvUNet; of the format: nnunetv2 2.8.1.
 """
 
 import json
@@ -47,7 +47,7 @@ _NETWORK: Final = "dynamic_network_architectures.architectures.unet.PlainConvUNe
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """Comparison of the engine's result with the expected result.
+    """Result of the self-test: how far the engine's labels differ from the expected labels.
 
     `expected` and `got` are numbers of tumour voxels, `differing` is the number of voxels that
     differ, and `near` is the number of differing voxels that rounding can explain.
@@ -112,7 +112,7 @@ def run_test_block(case: Case, device: str = "cpu") -> SelfTest:
 def expected_outputs(
     arrays: list[NDArray[Any]], weights: Mapping[str, Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the network's two outputs of shape `BLOCK`, computed from its definition alone."""
+    """Return the network's two outputs of shape `BLOCK`, computed from its definition."""
     normal = [(a - a.mean()) / max(a.std(), 1e-8) for a in (a.astype(np.float64) for a in arrays)]
     image = torch.from_numpy(np.stack(normal).astype(np.float32))[None]
 
@@ -138,7 +138,7 @@ def expected_outputs(
 
 
 def _half_steps(outputs: NDArray[Any]) -> NDArray[Any]:
-    """Return the largest effect of half-precision rounding on the outputs of each voxel.
+    """Return the largest effect of half-precision rounding on each voxel's outputs.
 
     nnU-Net sums outputs times a Gaussian weight in half precision and divides by the weight, which
     is tiny in a tile's corners. Source: nnunetv2 2.8.1, inference/sliding_window_prediction:
@@ -154,7 +154,7 @@ def _half_steps(outputs: NDArray[Any]) -> NDArray[Any]:
 
 
 def _cut_middle(case: Case, phase: int) -> NDArray[Any]:
-    """Return the central block of a phase, shifted above 0 so that cropping removes no voxels."""
+    """Return the central block of a phase, shifted above 0 so that no voxel is cropped."""
     if any(n < length for n, length in zip(case.grid.shape, BLOCK, strict=True)):
         raise CaseError(
             f"expected the test's case to have at least {BLOCK} voxels (z, y, x), but it has "
@@ -168,7 +168,7 @@ def _cut_middle(case: Case, phase: int) -> NDArray[Any]:
 
 
 def _write_model(folder: Path) -> tuple[Path, Mapping[str, Any]]:
-    """Write the test network as a trained model; return its folder and weights."""
+    """Write the test network as a trained model; return the folder and the weights."""
     root = folder / "Dataset999_SelfTest" / "nnUNetTrainer__nnUNetPlans__3d_fullres"
     (root / "fold_0").mkdir(parents=True)
     plans, dataset = json.dumps(_make_plans()), json.dumps(_make_dataset())

@@ -34,7 +34,7 @@ _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 @dataclass(slots=True, eq=False)
 class TrainedSegmenter:
-    """A trained model of any kind, whose network is loaded for the first case and kept.
+    """A trained model of any kind, whose network is loaded for the first case and then kept.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class TrainedSegmenter:
         )
 
     def predict(self, case: Case, prompt: segmenter.Prompt | None = None) -> segmenter.Prediction:
-        """Segment `case`; progress counts up to 1000.
+        """Segment `case`, and report progress from 0 to 1000.
 
         With a `BoxPrompt`, only tiles that overlap the box are computed, and the mask is limited to
         the box. With a `Click`, the mask is the region at or nearest to the click.
@@ -136,7 +136,7 @@ class TrainedSegmenter:
         )
 
     def close(self) -> None:
-        """Release the network, which is loaded again for the next case."""
+        """Release the network; it is loaded again for the next case."""
         if self.runner is not None:
             self.runner.close()
             self.runner = None
@@ -192,7 +192,7 @@ def _on_case(result: EngineResult, made: ModelInput, grid: Grid) -> NDArray[np.f
 def _as_left(
     probability: NDArray[np.float16] | None, found: NDArray[np.bool_], mask: NDArray[np.bool_]
 ) -> NDArray[np.float16] | None:
-    """Return a probability that agrees with the final mask.
+    """Return the probability map, changed to agree with the final mask.
 
     The network's own probability covers all its labels, and precedes the later steps and the
     prompt.
@@ -226,7 +226,7 @@ def _list_notes(
 
 
 def _check_prompt(case: Case, prompt: segmenter.Prompt | None) -> Box | None:
-    """Return a `BoxPrompt`'s box or None; raise `CaseError` if the prompt is outside the case."""
+    """Return the box of a `BoxPrompt`, or None; raise `CaseError` if it is outside the case."""
     if isinstance(prompt, segmenter.Click):
         clicked_voxel(case, case.grid.display_frame("axial"), prompt)
         return None

@@ -1,4 +1,4 @@
-"""Recognition and description of a model on disk from names and small text files; runs no code."""
+"""Recognise and describe a model on disk from file names and small text files."""
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -29,7 +29,7 @@ _WHY_NOT: Final[Mapping[str, str]] = {
         "safetensors file), but none was recognised; choose another folder or file"
     ),
 }
-"""Reasons why a kind that is not in `MODEL_KINDS` cannot be run."""
+"""Reasons why models of a kind that is not in `MODEL_KINDS` cannot be run."""
 
 
 @reads("a readable model", "copy the file again from its source", ModelError)
@@ -75,7 +75,7 @@ def _describe_other(files: ModelFiles, checksums: bool) -> ModelCard:
 
 
 def _find_kind(files: ModelFiles) -> str:
-    """Return the built-in kind of a model, or a plug-in's kind if no built-in kind can run it."""
+    """Return the kind of a model; plug-ins are asked if no built-in kind can run it."""
     kind = kind_of(files)
     if kind in MODEL_KINDS:
         return kind

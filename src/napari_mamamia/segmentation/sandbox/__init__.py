@@ -1,4 +1,4 @@
-"""Running of untrusted programs in a sandbox.
+"""Run untrusted programs in a sandbox.
 
 `external` inspects a submission folder, and `isolation` tests which sandboxes this computer
 supports. `sandbox` prepares the files, and `run` executes `runner` in the sandbox and supervises

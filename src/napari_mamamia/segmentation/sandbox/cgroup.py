@@ -1,4 +1,4 @@
-"""A control group for a sandbox, with which the kernel counts its processes and memory.
+"""Create a control group for a sandbox, in which the kernel counts processes and memory.
 
 Version 2 counts both, including kernel memory. It is available to root and to accounts with
 delegated groups (systemd: a service or scope of the user). Version 1 is used only by root and only
@@ -23,8 +23,7 @@ from napari_mamamia.core.program.system import is_root
 _ROOT: Final = Path("/sys/fs/cgroup")
 _OWN: Final = Path("/proc/self/cgroup")
 _SLACK: Final = 32
-"""Additional processes that the kernel allows, so that our own count can report an exceeded limit.
-"""
+"""Number of processes allowed beyond the limit, so that our own count can report the excess."""
 _GONE_S: Final = 3.0
 _ENTER: Final = 'echo 0 > "$0" && exec "$@"'  # 0 is the shell itself, which becomes the program.
 
@@ -95,7 +94,7 @@ def _new_group(processes: int, memory_bytes: int) -> Group:
 
 
 def _list_parents() -> Iterator[Path]:
-    """Yield the folders in which a group can be created: first version 2, then version 1.
+    """Yield the folders in which a control group can be created, version 2 before version 1.
 
     In version 2, a group with processes cannot have limited subgroups. Therefore the groups above
     this process's group are tried, starting with the nearest.
@@ -117,7 +116,7 @@ def _list_parents() -> Iterator[Path]:
 
 
 def _write(file: Path, number: int) -> bool:
-    """Write a number to a group's file if it exists, and return whether this succeeded."""
+    """Write a number to a control group's file if it exists; return whether this succeeded."""
     with suppress(OSError), file.open("r+", encoding="ascii") as stream:
         stream.write(str(number))
         return True
@@ -125,7 +124,7 @@ def _write(file: Path, number: int) -> bool:
 
 
 def _sweep_groups(root: Path) -> None:
-    """Remove control groups left behind by killed processes; the kernel keeps groups in use."""
+    """Remove control groups of killed processes; the kernel refuses to remove groups in use."""
     for folder in root.glob("mamamia-*-*"):
         if not Path("/proc", folder.name.split("-")[1]).exists():
             with suppress(OSError):

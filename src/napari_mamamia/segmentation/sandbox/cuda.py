@@ -1,4 +1,4 @@
-"""Redirects CUDA requests to the CPU when installed in a sandbox as ``sitecustomize``.
+"""Redirect CUDA requests to the CPU, when installed in a sandbox as ``sitecustomize``.
 
 Python imports this module at start-up, in the program and in its child processes. After torch is
 imported, each call that names a CUDA device uses the CPU instead; ``torch.cuda.is_available`` still
@@ -21,12 +21,12 @@ _UNKNOWN_MEMORY = 8 * 10**9
 
 
 class _AfterTorch(importlib.abc.MetaPathFinder):
-    """Import hook that patches torch after it is loaded."""
+    """Import hook that patches torch once it is loaded."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return torch's own module spec with a loader that patches torch for the CPU."""
+        """Return torch's own module spec, with a loader that patches torch for the CPU."""
         if fullname != "torch":
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
@@ -103,7 +103,7 @@ def _map_load(load: Any, processor: Any) -> Any:
 
 
 def _answer_for_no_card(cuda: Any) -> None:
-    """Patch GPU queries to return values for the CPU, and GPU commands to do nothing."""
+    """Patch GPU queries to return CPU values, and GPU commands to do nothing."""
     memory = _UNKNOWN_MEMORY
     if hasattr(os, "sysconf"):  # not on Windows
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

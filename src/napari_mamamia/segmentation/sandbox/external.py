@@ -1,4 +1,4 @@
-"""Inspection of a CodaBench submission folder without running any of its code.
+"""Inspect a CodaBench submission folder without running its code.
 
 Source of the contract: the MAMA-MIA challenge's sample submission, which is a folder with a
 ``model.py`` that defines ``class Model``, at ``/app/ingested_program`` or in a folder below it.
@@ -28,7 +28,7 @@ _ARGUMENTS: Final = ("device", "map_location")
 
 
 def cuda_by_name(files: Iterable[tuple[Path, str]]) -> str:
-    r"""Return the first unconditional use of a CUDA device in Python files, or "" if there is none.
+    r"""Return the location of the first unconditional use of a CUDA device in Python files, or "".
 
     A use is ``x.cuda()``, or a call of ``device``, ``to`` or ``load`` whose first argument is
     ``"cuda"`` or a name or attribute with this value, or any call in which the argument ``device``
@@ -58,7 +58,7 @@ def cuda_by_name(files: Iterable[tuple[Path, str]]) -> str:
 
 
 def _names_for_cuda(node: ast.AST) -> Iterator[str]:
-    """Yield the names and attributes to which a node assigns a CUDA device."""
+    """Yield the names and attributes that a syntax node sets to a CUDA device."""
     if isinstance(node, ast.Assign) and _is_cuda(node.value, set()):
         yield from (_read_name(target) for target in node.targets if _read_name(target))
 
@@ -149,7 +149,7 @@ class Submission:
         return printable(next((line for line in lines if line), "no licence file"), 120)
 
     def entries(self) -> Iterator[Path]:
-        """Yield the direct entries of the folder, except links that point outside it."""
+        """Yield the folder's direct entries, except links that point outside the folder."""
         for entry in sorted(self.folder.iterdir()):
             if entry.name != "__pycache__" and _is_inside(entry, self.folder):
                 yield entry
@@ -199,7 +199,7 @@ def read_submission(path: Path) -> Submission:
 
 
 def printable(text: str, most: int = 500) -> str:
-    """Return an untrusted string as one line without control characters.
+    """Return an untrusted string as a single line without control characters.
 
     A terminal would interpret some control characters as commands.
 
@@ -220,7 +220,7 @@ def printable(text: str, most: int = 500) -> str:
 
 
 def require_plain_file(path: Path, most: int | None = None) -> None:
-    """Raise `ModelError` unless an untrusted file is a regular file, not a link, and not too large.
+    """Raise `ModelError` unless an untrusted path is a regular file of limited size.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def _read_licence(folder: Path) -> str:
 
 
 def _is_inside(entry: Path, folder: Path) -> bool:
-    """Return whether an entry resolves to a path in the folder; False for a link to itself."""
+    """Return whether a path resolves to a path inside the folder; False for a link to itself."""
     try:
         return entry.resolve(strict=True).is_relative_to(folder.resolve())
     except (OSError, RuntimeError):  # The latter for loops, before Python 3.13.

@@ -1,6 +1,7 @@
-"""Sandboxes for untrusted programs, tested by trial runs on this computer.
+"""Kinds of sandbox for untrusted programs, tested by trial runs on this computer.
 
-A sandboxed program has no network, can only read its input files, and can write to only one folder.
+A sandboxed program has no network access, can only read its input files, and can write to only one
+folder.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,12 +19,14 @@ from napari_mamamia.segmentation.sandbox.cgroup import control_group
 from napari_mamamia.segmentation.sandbox.seccomp import call_filter, filter_file
 
 CHALLENGE_IMAGE: Final = "lgarrucho/codabench-gpu:latest"
-"""The container image in which the challenge runs submissions. Source: its sample submission."""
+"""The container image for submissions. Source: the challenge's sample submission."""
 
 _TRY_SECONDS: Final = 20.0
 SCRATCH: Final = ("/tmp", "/app/program", "/dev/shm")  # noqa: S108 - of the closed room
 _HIDDEN: Final = ("kcore", "keys", "key-users", "timer_list", "sysrq-trigger", "kmsg", "kallsyms")
-"""Files in /proc with data about the whole computer. Source: the masked paths of containers (runc).
+"""Files in /proc with data about the whole computer, which are hidden from programs.
+
+Source: the masked paths of containers (runc).
 """
 _ETC: Final = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
 _DEVICES: Final = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm*", "nvidia-modeset", "dxg")
@@ -31,11 +34,11 @@ _DEVICES: Final = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm*", "nvidia-modeset",
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """The sandbox used to run a program; `image` is the container image, if there is one.
+    """The sandbox in which a program runs; `image` is the container image, if there is one.
 
-    `has_filter` is whether bubblewrap gets a filter for system calls. `holds_processes` and
-    `holds_memory` are whether the kernel counts the sandbox's processes and memory. Containers have
-    their own filter and counts.
+    `has_filter` states whether bubblewrap gets a filter for system calls. `holds_processes` and
+    `holds_memory` state whether the kernel counts the sandbox's processes and memory. Containers
+    have their own filter and counts.
     """
 
     kind: IsolationKind
@@ -48,12 +51,12 @@ class Isolation:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the program is restricted at all."""
+        """Whether the program is restricted in any way."""
         return self.kind is not IsolationKind.NONE
 
     @property
     def text(self) -> str:
-        """A description for logs, provenance and the screen."""
+        """Description of the sandbox for logs, provenance and the screen."""
         if not self.is_closed:
             return "not isolated"
         image = f", image {self.image}" if self.image else ""
@@ -66,7 +69,7 @@ class Isolation:
 
 @dataclass(frozen=True, slots=True)
 class IsolationCheck:
-    """The result of the trial runs: working sandboxes, best first, and why the others failed."""
+    """Result of the trial runs: the working sandboxes, best first, and why the others failed."""
 
     usable: tuple[Isolation, ...]
     reasons: tuple[str, ...]
@@ -74,7 +77,7 @@ class IsolationCheck:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """The files of a sandbox, as pairs of an outside path and an inside path.
+    """The files of a sandbox, as pairs of a path outside and a path inside the sandbox.
 
     `readable` paths are mounted read-only in this order. Only `output` is writable, apart from
     temporary folders of `scratch_bytes` that are deleted with the sandbox. Containers enforce
@@ -104,14 +107,14 @@ def require_no_root(*, as_root: bool) -> None:
 
 
 def has_graphics_card() -> bool:
-    """Return whether there is a GPU that can be made available in a sandbox."""
+    """Return whether there is a GPU that a sandbox can use."""
     return any(True for pattern in _DEVICES for _ in Path("/dev").glob(pattern))
 
 
 def find_isolation(
     kinds: Sequence[IsolationKind] = tuple(IsolationKind)[:-1], image: str = CHALLENGE_IMAGE
 ) -> IsolationCheck:
-    """Return which kinds of sandbox work on this computer, tested by a trial run of each kind.
+    """Return which kinds of sandbox work on this computer, found by trial runs.
 
     Parameters
     ----------
@@ -207,7 +210,7 @@ def container_command(
 
 
 def _kernel_files() -> Iterator[str]:
-    """Yield the options for /proc and /dev; all of /proc is read-only.
+    """Yield the options for /proc and /dev, in which all of /proc is read-only.
 
     The kernel treats the sandbox's user as the user who created it, so root could write to
     ``/proc/sys``.
@@ -220,7 +223,7 @@ def _kernel_files() -> Iterator[str]:
 
 
 def _list_room_options(program: str, filter_file: int | None) -> Iterator[str]:
-    """Yield the program and the options that separate the sandbox from the system."""
+    """Yield the sandbox program with the options that separate the sandbox from the system."""
     yield from (program, "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000")
     yield from ("--disable-userns", "--cap-drop", "ALL", "--hostname", "room")
     yield from ("--die-with-parent", "--new-session")
@@ -229,7 +232,7 @@ def _list_room_options(program: str, filter_file: int | None) -> Iterator[str]:
 
 
 def _list_system_options() -> Iterator[str]:
-    """Yield the options for the parts of the system that programs need, without personal files."""
+    """Yield options for the system folders that programs need, without personal files."""
     yield from ("--ro-bind", "/usr", "/usr")
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         path = Path("/", name)

@@ -1,4 +1,4 @@
-"""Checks of a submission's untrusted masks before they are used or displayed.
+"""Check the untrusted masks of a submission before they are used or displayed.
 
 A link could point outside the submission's folder, a pipe could block forever, and a small file
 could unpack to a huge one. Each of these is rejected.
@@ -32,7 +32,7 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedMask:
-    """A mask that satisfies the contract; `notes` describe what is unusual about it."""
+    """A mask that satisfies the challenge's contract; `notes` describe unusual properties."""
 
     mask: Mask
     notes: tuple[str, ...] = ()
@@ -134,7 +134,7 @@ def _mask_text(case_id: str, expected: str, came: str) -> str:
 
 @contextmanager
 def _as_breach(case_id: str, folder: Path) -> Iterator[None]:
-    """Convert a mask's read error to a contract violation without the folder's path."""
+    """Convert an error in reading a mask to a contract violation without the folder's path."""
     try:
         yield
     except MamamiaError as error:

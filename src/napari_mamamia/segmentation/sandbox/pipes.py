@@ -1,4 +1,4 @@
-"""The output of a sandbox: printed text, partly kept, and events of the runner."""
+"""Read the output streams of a sandbox: printed text, and events of the runner."""
 
 import json
 import os
@@ -26,10 +26,10 @@ _NO_CARD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The nouns in messages for a sandboxed program and its work.
+    """Nouns for a sandboxed program and its work, used in messages.
 
-    `model` is the thing that can be made smaller or faster. If `n_masks` is more than one, the
-    masks written so far are counted.
+    `model` names what the user can make smaller or faster. If `n_masks` is more than one, the masks
+    written so far are counted.
     """
 
     program: str = "the submission"
@@ -39,7 +39,7 @@ class Wording:
 
 
 class LogPipe(threading.Thread):
-    """Reads the printed output of the submission, keeps its first bytes and counts the rest."""
+    """Reader of a submission's printed output; it stores the first bytes and counts the rest."""
 
     def __init__(self, stream: IO[bytes], path: Path, most: int) -> None:
         super().__init__(daemon=True)
@@ -59,7 +59,7 @@ class LogPipe(threading.Thread):
 
 
 class EventPipe(threading.Thread):
-    """Reads the runner's events; the newest of each kind counts, invalid lines are ignored."""
+    """Reader of the runner's events; it stores the newest of each kind and skips invalid lines."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(daemon=True)
@@ -82,7 +82,7 @@ class EventPipe(threading.Thread):
                 self.found[event["event"]] = event
 
     def text(self, kind: str, key: str) -> str:
-        """Return one value of an event as one line of text, or "" if it has none."""
+        """Return a value of an event as one line of text, or "" if the event lacks it."""
         return printable(str(self.found.get(kind, {}).get(key, "")))
 
 
@@ -94,7 +94,7 @@ def verdict(
     wording: Wording,
     largest: str = "",
 ) -> tuple[Ending, str]:
-    """Return how the run ended, and the reason in three parts.
+    """Return how the run ended, and the reason as a tuple of three strings.
 
     `largest` names the kind of memory with the largest use.
 
@@ -152,7 +152,7 @@ def verdict(
 
 
 def _cuda_advice(error: str) -> str:
-    """Return advice on an error that torch raises for lack of a card. Source: torch 2.x."""
+    """Return advice on an error that torch raises if there is no GPU. Source: torch 2.x."""
     if not any(part in error for part in _NO_CARD):
         return ""
     return "; it needs CUDA: use a computer with an NVIDIA GPU, or run it on the CPU"

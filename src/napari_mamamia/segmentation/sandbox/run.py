@@ -1,7 +1,7 @@
-"""Run an untrusted program in its sandbox with supervision and limits.
+"""Run an untrusted program in its sandbox, with supervision and limits.
 
 At the end of a run, all processes of the program are killed. `run_in_sandbox` is used both for
-submissions and for opening refused checkpoints.
+submissions and for opening rejected checkpoints.
 """
 
 import json
@@ -68,7 +68,7 @@ _LEAST_BYTES: Final = 64 * 2**10
 
 @dataclass(slots=True)
 class _Seen:
-    """Observations of a process, including the limit that it exceeded (None if it exceeded none).
+    """Observed use of resources by a process, and the limit that it exceeded, if any.
 
     `peak_bytes` is the peak memory, 0 if unknown. `largest` is the kind of memory of which the
     process used most. `output_bytes` is the total size of its output files that have a name.
@@ -83,7 +83,7 @@ class _Seen:
 def _guard(
     process: Process, isolation: Isolation, limits: RunLimits, layout: Layout, n_masks: int
 ) -> _Seen:
-    """Wait until a process ends or exceeds a limit; this function does not kill it.
+    """Wait until a process ends or exceeds a limit, without killing it.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def _use_of(pid: int, seconds: float, isolation: Isolation) -> TreeUse:
 
 
 def _judge_use(use: TreeUse, held: Held, seen: _Seen, limits: RunLimits) -> Ending | None:
-    """Record the current use of resources, and return the first exceeded limit."""
+    """Record the current use of resources; return the first exceeded limit."""
     memory = {**use.held_bytes, **held.memory(use.shared_bytes)}
     if (total := sum(memory.values())) > seen.peak_bytes:
         seen.peak_bytes, seen.largest = total, max(memory, key=lambda kind: memory[kind])
@@ -141,7 +141,7 @@ def _judge_use(use: TreeUse, held: Held, seen: _Seen, limits: RunLimits) -> Endi
 
 
 def _is_output_over(held: Held, seen: _Seen, output: Path, limits: RunLimits) -> bool:
-    """Return whether named and deleted files together exceed the limit."""
+    """Return whether named and deleted output files together exceed the limit."""
     if held.output(seen.output_bytes) <= limits.output_bytes:
         return False
     # A file that had a name at the last check may be deleted now, and counts once.
@@ -172,11 +172,11 @@ def _n_masks(output: Path) -> int:
 
 
 def _folder_bytes(folder: Path, most: int) -> int:
-    """Return the total size in bytes of a folder's entries at any depth, without following links.
+    """Return the total size in bytes of a folder's entries at any depth, ignoring links.
 
-    Each entry counts as at least a few bytes, so that the number of empty files is limited too.
-    Counting stops above `most`. If a folder cannot be read or is nested too deeply, the result is
-    above `most`.
+    For each entry, at least a few bytes are counted, so that the number of empty files is limited
+    too. Counting stops above `most`. If a folder cannot be read or is nested too deeply, the result
+    is above `most`.
     """
     total, waiting = 0, [str(folder)]
     while waiting and total <= most:
@@ -214,7 +214,7 @@ def run_submission_once(
     *,
     cuda_on_processor: bool = False,
 ) -> RunOfSubmission:
-    """Run a submission once on the given patients; its results are written to work/output.
+    """Run a submission once on some patients; it writes its results to work/output.
 
     A cancellation ends the submission and all its processes. The results are not checked here; see
     `outputs`.
@@ -256,7 +256,7 @@ def run_in_sandbox(
     log: Path,
     wording: Wording,
 ) -> RunOfSubmission:
-    """Run a program in its sandbox; a cancellation ends all its processes.
+    """Run a program in its sandbox; if cancelled, end all its processes.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def run_in_sandbox(
 
 
 def _limit_order(order: str, limits: RunLimits) -> str:
-    """Return the order with the limits that the runner sets for its own process."""
+    """Return the runner's order with limits that the runner sets for its own process."""
     content = json.loads(order)
     content["file_bytes"] = limits.output_bytes
     content["processes"] = own_threads() + limits.processes
@@ -296,7 +296,7 @@ def _limit_order(order: str, limits: RunLimits) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Room:
-    """The sandbox's process with its input and the threads that read its output."""
+    """The process of a sandbox, with its input and the threads that read its output."""
 
     process: Process
     input: IO[bytes]
@@ -309,7 +309,7 @@ class _Room:
 def _start_room(
     layout: Layout, isolation: Isolation, limits: RunLimits, work: Path, log: Path
 ) -> Iterator[_Room]:
-    """Start the sandbox's process, and end it with all its descendants when the block is left."""
+    """Start a sandbox's process; at the end of the block, end it with all its descendants."""
     name = f"mamamia-{secrets.token_hex(6)}"
     own_environment = environment(SCRATCH[0] if isolation.is_closed else str(work))
     if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
@@ -341,7 +341,7 @@ def _start_room(
 
 
 def _hold_room(isolation: Isolation, limits: RunLimits) -> AbstractContextManager[Group]:
-    """Return the control group of a sandbox; containers have their own control groups."""
+    """Return the control group for a sandbox; containers have their own groups."""
     if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
         return nullcontext(Group())
     return control_group(limits.processes, limits.memory_bytes)

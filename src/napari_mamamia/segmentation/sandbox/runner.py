@@ -1,4 +1,4 @@
-"""The program inside the sandbox, which loads and calls a submission as the challenge does.
+"""Program inside the sandbox that loads and calls a submission as the challenge does.
 
 It is started by its path with the submission's own Python, in which this software may not be
 installed. Therefore it uses only the standard library and imports nothing from napari_mamamia.
@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 OWN_TASK: Final = "own"
-"""Task name for a module of this software whose ``main`` function receives the order."""
+"""Name of the task that runs the ``main`` function of a module of this software."""
 
 PROCESS_HANDLES: Final = 8192
-"""Maximum number of open files per process, which also limits open files in transit in sockets."""
+"""Maximum number of open files per process, which also limits files in transit in sockets."""
 _PENDING_SIGNALS: Final = 4096
 _BECOME_SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 _EXIT_FAILED: Final = 1
@@ -38,7 +38,7 @@ _KEPT_TEXT: Final = 2000
 
 
 class RestrictedDataset:
-    """The data that a submission receives: case ids, phase paths, and facts about the cases."""
+    """The data that a submission receives: case ids, paths of phases, and facts about cases."""
 
     def __init__(self, patients: Sequence[Mapping[str, Any]]) -> None:
         self._patients = {str(patient["id"]): patient for patient in patients}
@@ -48,17 +48,17 @@ class RestrictedDataset:
         return list(self._patients)
 
     def get_dce_mri_path_list(self, patient_id: str) -> list[str]:
-        """Return the files of the phases in chronological order, the pre-contrast phase first."""
+        """Return the phases' files in chronological order, with the pre-contrast phase first."""
         return list(self._patients[patient_id]["phases"])
 
     def read_json_file(self, patient_id: str) -> dict[str, Any] | None:
-        """Return the facts about a case, or None if the data set has none."""
+        """Return the facts about a case as a dictionary, or None if the data set has none."""
         info = self._patients[patient_id]["info"]
         return None if info is None else json.loads(json.dumps(info))
 
 
 def main() -> None:
-    """Execute the order from standard input, and leave no process running."""
+    """Execute the order read from standard input, and leave no process running."""
     order = json.loads(sys.stdin.buffer.readline())
     events = os.fdopen(os.dup(1), "w", encoding="utf-8", closefd=True)
     os.dup2(2, 1)  # Prints of a submission must not mix with the events.
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def _run_submission(order: Mapping[str, Any], events: TextIO) -> int:
-    """Run the submission in this process; return 0 if it completed the order."""
+    """Run the submission in this process; return 0 if it completes the order."""
     started = time.monotonic()
 
     def say(**event: object) -> None:
@@ -125,7 +125,7 @@ def _run_submission(order: Mapping[str, Any], events: TextIO) -> int:
 
 
 def _list_calls(model: Any, task: str) -> list[tuple[str, Any]]:
-    """Return the calls in order; a method for both tasks replaces the two separate methods."""
+    """Return the methods to call, in order; one method for both tasks replaces two."""
     both = "predict_segmentation_and_classification"
     if hasattr(model, both):
         return [(both, getattr(model, both))]
@@ -141,7 +141,7 @@ def _list_calls(model: Any, task: str) -> list[tuple[str, Any]]:
 
 
 def _write_table(returned: object, step: str, output: Path) -> None:
-    """Write the returned table to predictions.csv, because submissions only return it."""
+    """Write the table that a submission returns to predictions.csv."""
     if step == "predict_segmentation":
         return
     if step == "predict_segmentation_and_classification":
@@ -193,7 +193,7 @@ def _end_when_alone() -> None:
 
 
 def _end_children() -> None:
-    """Kill all child processes, including orphans that become children."""
+    """Kill all child processes, including orphans that this process has adopted."""
     while True:
         for pid in _list_children():
             with suppress(OSError):

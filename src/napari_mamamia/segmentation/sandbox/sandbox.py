@@ -1,4 +1,4 @@
-"""The layout and limits of a sandbox, with the paths of Python, submission, images and output."""
+"""Layout and limits of a sandbox: the paths of Python, submission, images and output."""
 
 import json
 import os
@@ -40,7 +40,7 @@ _PASSED_ON: Final = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "MKL_NUM_THREADS
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """A case in the form that the contract requires.
+    """A case in the form that the challenge's contract requires.
 
     `phases` are single-volume ``.nii.gz`` files in order of time. `info` is a JSON string with the
     challenge's facts about the case, or "" for none.
@@ -53,7 +53,7 @@ class Patient:
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A Python interpreter and its folders; `program` is its path, also in the sandbox."""
+    """A Python interpreter with its folders; `program` is its path, also inside the sandbox."""
 
     program: str
     folders: tuple[Path, ...]
@@ -61,7 +61,7 @@ class Interpreter:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The layout of a sandbox.
+    """Files and start command of a sandbox.
 
     `readable` is as in `isolation.Sandbox`. `order` is the runner's order as JSON. `command` starts
     the runner. `output` is the outside path of the submission's output folder.
@@ -74,7 +74,7 @@ class Layout:
 
 
 def find_interpreter(python: Path | None = None) -> Interpreter:
-    """Return the Python interpreter at a path with its folders; None means the current interpreter.
+    """Return the Python interpreter at a path, with its folders; None means this interpreter.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def _why_none(answer: Answer) -> str:
 
 
 def environment(home: str) -> dict[str, str]:
-    """Return a submission's minimal environment variables, without the user's own variables."""
+    """Return a minimal set of environment variables for a submission, without the user's own."""
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {
         **passed,
@@ -150,7 +150,7 @@ def lay_out(
     closed: bool,
     cuda_on_processor: bool = False,
 ) -> Layout:
-    """Return the layout of a sandbox for the given patients, and create folders in `work`.
+    """Return the layout of a sandbox for some patients, and create its folders in `work`.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def _make_order(
 def _list_readable(
     submission: Submission, patients: Sequence[Patient], work: Path, python: Interpreter | None
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the mounts of the sandbox, including mount points for mounts inside other mounts."""
+    """Yield the mounts of a sandbox, including mount points for nested mounts."""
     for folder in python.folders if python else ():
         yield folder, str(folder)
     yield _RUNNER_FILE, _RUNNER
@@ -358,7 +358,7 @@ class Ending(StrEnum):
     FAILED = "failed"
     """The submission raised an error."""
     DIED = "died"
-    """Its process ended without reporting an error."""
+    """The process of the submission ended without reporting an error."""
     TIME = "time limit"
     MEMORY = "memory limit"
     PROCESSES = "process limit"
@@ -368,7 +368,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunOfSubmission:
-    """How a run ended, the reason ("" if it finished), and the resources that it used.
+    """How a run ended, the reason ("" if it finished), and the resources it used.
 
     `peak_bytes` is the peak memory of all processes together, None if unknown. `dropped_bytes` is
     the amount of printed output that is not in the log.

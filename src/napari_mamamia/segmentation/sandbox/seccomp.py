@@ -1,4 +1,4 @@
-"""The system-call filter of bubblewrap's sandbox, as a BPF program for the kernel.
+"""System-call filter for bubblewrap's sandbox, as a BPF program for the kernel.
 
 The sandbox hides files and the network, but not the kernel itself. No submission needs to mount,
 trace, load kernel modules, create namespaces, or communicate outside the network namespace
@@ -35,13 +35,13 @@ _FORBIDDEN: Final = """
     io_uring_enter 426 426, io_uring_register 427 427, uselib 134 -, ustat 136 -, sysfs 139 -,
     _sysctl 156 -, memfd_create 319 279, memfd_secret 447 447, shmget 29 194
 """
-"""Name, number on x86_64, and number on aarch64 ("-": the call does not exist)."""
+"""Denied system calls: name, number on x86_64, and number on aarch64."""
 _LACKING: Final = """
     msgget 68 186, semget 64 190, mq_open 240 180, splice 275 76, tee 276 77, vmsplice 278 75,
     sendfile 40 71, inotify_init 253 -, inotify_init1 294 26, landlock_create_ruleset 444 444,
     seccomp 317 277
 """
-"""System calls as in `_FORBIDDEN`, but reported as missing, because programs have alternatives."""
+"""System calls reported as missing, because programs have alternatives; see `_FORBIDDEN`."""
 
 _NEW_ROOMS: Final = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET of linux/sched.h."""
@@ -52,13 +52,13 @@ _THREAD: Final = 0x00010000
 _SHARES_FILES: Final = 0x00000400
 """CLONE_THREAD and CLONE_FILES; with both, /proc/PID/fd shows the open files of all threads."""
 _UNSHARES_FILES: Final = 2
-"""CLOSE_RANGE_UNSHARE of linux/close_range.h."""
+"""The flag CLOSE_RANGE_UNSHARE of linux/close_range.h."""
 _TERMINAL_INPUT: Final = {0x5412: EPERM, 0x541C: EPERM}
-"""TIOCSTI and TIOCLINUX, which insert input into a terminal. Source: asm-generic/ioctls.h."""
+"""The ioctls TIOCSTI and TIOCLINUX, which insert terminal input. Source: asm-generic/ioctls.h."""
 _SIZES: Final = {1031: EPERM, 37: EINVAL, 38: EINVAL}
-"""F_SETPIPE_SZ, and F_OFD_SETLK(W), whose locks belong to no process. Source: linux/fcntl.h."""
+"""The fcntl commands F_SETPIPE_SZ and F_OFD_SETLK(W), which are denied. Source: linux/fcntl.h."""
 _BUFFERS: Final = {7: EPERM, 8: EPERM, 60: EPERM}
-"""SO_SNDBUF, SO_RCVBUF and SO_ZEROCOPY. Source: asm-generic/socket.h."""
+"""The denied socket options SO_SNDBUF, SO_RCVBUF and SO_ZEROCOPY. Source: asm-generic/socket.h."""
 _SOCKET_LEVEL: Final = 1
 _OF_ITSELF: Final = {4: EPERM, 22: EINVAL}
 """Options of prctl that are denied.
@@ -78,7 +78,7 @@ _ERROR: Final = 0x00050000
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """An architecture, with its audit number, its column, and its calls with checked arguments."""
+    """An architecture with its audit number, table column, and calls with checked arguments."""
 
     audit: int
     column: int
@@ -121,7 +121,7 @@ def call_filter(machine: str = "", spared: Sequence[str] = ()) -> bytes | None:
 
 @contextmanager
 def filter_file(content: bytes) -> Iterator[int]:
-    """Yield an open file with the filter, to be passed to bubblewrap."""
+    """Yield an open file that contains the filter, for bubblewrap."""
     reading, writing = os.pipe()
     try:
         with os.fdopen(writing, "wb") as stream:
@@ -181,7 +181,7 @@ def _make_program(machine: _Machine, spared: Sequence[str]) -> Iterator[bytes]:
 def _refuse_values(
     number: int, argument: int, errors: Mapping[int, int], before: tuple[bytes, ...] = ()
 ) -> Iterator[bytes]:
-    """Yield the steps that deny a call for some values of an argument; `before` come first."""
+    """Yield the filter steps that deny a call for some values of an argument."""
     refusals = (
         step
         for value, error in errors.items()
@@ -197,7 +197,7 @@ def _refuse_values(
 def _allow_only(
     number: int, argument: int, allowed: tuple[int, ...], error: int
 ) -> Iterator[bytes]:
-    """Yield the steps that allow a call only for some values of an argument."""
+    """Yield the filter steps that allow a call only for some values of an argument."""
     passes = (
         step
         for value in allowed
@@ -208,7 +208,7 @@ def _allow_only(
 
 
 def _match_call(number: int, *steps: bytes) -> Iterator[bytes]:
-    """Yield steps that apply to one call only; the last step ends the program."""
+    """Yield the filter steps for one call; the last of them ends the program."""
     yield _make_step(_JUMP_EQUAL, number, otherwise=len(steps))
     yield from steps
 

@@ -35,7 +35,7 @@ _FACTS: Final = frozenset(
 )
 _NOTHING_WAITS: Final = "00000000:00000000"
 _NO_SOCKETS: Final = ("03", "06")
-"""TCP_SYN_RECV and TCP_TIME_WAIT, which are listed although they have no socket.
+"""TCP_SYN_RECV and TCP_TIME_WAIT: states of connections that are listed but have no socket.
 
 Source: net/tcp_states.h.
 """
@@ -48,20 +48,20 @@ _TERMINALS: Final = ("/dev/ptmx", "/dev/pts/")
 _DELETED: Final = " (deleted)"
 _DELETED_NAME: Final = _DELETED.encode()
 _SHARED: Final = b"/dev/zero" + _DELETED_NAME
-"""The name that anonymous shared memory has in /proc/PID/maps."""
+"""Name of anonymous shared memory in /proc/PID/maps."""
 _EPOLL: Final = "anon_inode:[eventpoll]"
 _MEMFD: Final = "/memfd:"
 
 
 class Hold(StrEnum):
-    """The method that keeps a kind of resource within its limit."""
+    """How a kind of resource is kept within its limit."""
 
     DENIED = "denied"
-    """Denied by the system-call filter, in bubblewrap on x86_64 and aarch64."""
+    """The system-call filter denies it, in bubblewrap on x86_64 and aarch64."""
     COUNTED = "counted"
-    """Counted on Linux, ten times a second or as often as 5 % of a core allows."""
+    """This software counts it on Linux, ten times a second or as 5 % of a core allows."""
     LIMITED = "limited"
-    """Limited by the kernel."""
+    """The kernel limits it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +125,11 @@ RESOURCES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TreeUse:
-    """Resources of a process and its descendants, including zombie processes.
+    """Resources used by a process and its descendants, including zombie processes.
 
-    `held_bytes` is the memory and kernel memory that they hold, by kind. Shared memory counts for
-    each process, and kernel memory counts with its maximum size, so the sum is an upper bound.
-    `shared_bytes` is the shared memory included in `resident`.
+    `held_bytes` is the memory and kernel memory that they hold, by kind. Shared memory is counted
+    for each process, and kernel memory is counted at its maximum size, so the sum is an upper
+    bound. `shared_bytes` is the shared memory included in `resident`.
     """
 
     members: tuple[int, ...]
@@ -144,7 +144,7 @@ def can_watch() -> bool:
 
 
 def tree_use(pid: int, in_memory: Sequence[str] = ()) -> TreeUse:
-    """Return the current resources of a process and its descendants, or zeros if it has ended.
+    """Return the resources that a process and its descendants use, or zeros if it has ended.
 
     Source: proc(5), status.
 
@@ -207,7 +207,7 @@ def _find_room(tree: Sequence[int]) -> Path | None:
 
 
 def _folder_bytes(folder: str) -> int:
-    """Return the size of an in-memory folder in bytes, including its empty files."""
+    """Return the size in bytes of an in-memory folder, including the cost of empty files."""
     with suppress(OSError):
         used, n_files = system.file_system_use(folder)
         return used + n_files * EMPTY_FILE_BYTES
@@ -215,11 +215,11 @@ def _folder_bytes(folder: str) -> int:
 
 
 def _socket_bytes(net: Path) -> int:
-    """Return the maximum number of bytes that a sandbox's sockets can hold, even when closed.
+    """Return the maximum number of bytes that a sandbox's sockets can hold, even if closed.
 
-    The sandbox has its own network namespace. A unix socket counts as twice the default buffer
-    size. Any other socket counts as the system's maximum buffer size if it has data waiting.
-    Source: proc_net(5); the kernel's documentation of networking, ip-sysctl and netdevices.
+    The sandbox has its own network namespace. A unix socket is assumed to hold twice the default
+    buffer size, and any other socket with waiting data the system's maximum buffer size. Source:
+    proc_net(5); the kernel's documentation of networking, ip-sysctl and netdevices.
     """
     with suppress(OSError, ValueError, IndexError):
         if (net.parent / "ns/net").samefile(_PROC / "self/ns/net"):
@@ -237,7 +237,7 @@ def _socket_bytes(net: Path) -> int:
 
 
 def _count_idle(net: Path) -> int:
-    """Return the number of TCP and UDP sockets with no data waiting."""
+    """Return the number of TCP and UDP sockets without waiting data."""
     count = 0
     for name in ("tcp", "tcp6", "udp", "udp6"):
         with suppress(OSError):
@@ -248,14 +248,14 @@ def _count_idle(net: Path) -> int:
 
 
 def _read_size(name: str) -> int:
-    """Return the last number in one of the kernel's socket settings."""
+    """Return the last number in a socket setting of the kernel."""
     return int((_PROC / "sys/net" / name).read_text("ascii").split()[-1])
 
 
 def offer_to_end(pid: int) -> None:
-    """Make a process and its descendants the first choice of the kernel's out-of-memory killer.
+    """Make a process and its descendants the first to be killed if memory runs out.
 
-    Source: proc(5), oom_score_adj.
+    Applies to the kernel's out-of-memory killer. Source: proc(5), oom_score_adj.
     """
     for member in tree_of(pid):
         with suppress(OSError):
@@ -263,7 +263,7 @@ def offer_to_end(pid: int) -> None:
 
 
 def own_threads() -> int:
-    """Return the number of threads that this user is running, or 0 if unknown.
+    """Return the number of threads that this user is running, or 0 if it is unknown.
 
     On older kernels, a limit on processes counts all threads of the user. Source: getrlimit(2),
     RLIMIT_NPROC.
@@ -280,7 +280,7 @@ def own_threads() -> int:
 
 
 def end_tree(pid: int) -> None:
-    """Kill a process and its descendants, including those started in the meantime.
+    """Kill a process and its descendants, including any that are started meanwhile.
 
     Every process is stopped before any is killed, so that no orphan escapes.
     """
@@ -309,12 +309,12 @@ def is_alive(pid: int) -> bool:
 
 
 def tree_of(pid: int) -> tuple[int, ...]:
-    """Return the process and its running descendants; empty if the process has ended."""
+    """Return a process and its running descendants; empty if the process has ended."""
     return _list_tree(pid)[0]
 
 
 def _list_tree(pid: int) -> tuple[tuple[int, ...], int]:
-    """Return the process and its running descendants, and the number of ended descendants."""
+    """Return a process and its running descendants, and the number of ended descendants."""
     children: dict[int, list[int]] = {}
     running: dict[int, bool] = {}
     for member, parent, is_running in _list_parents():
@@ -346,13 +346,13 @@ def _list_parents() -> Iterator[tuple[int, int, bool]]:
 
 
 def _runs(fields: Sequence[str]) -> bool:
-    """Return whether a process is running, from the fields after the name in its stat file."""
+    """Return whether a process is running, given the fields after the name in its stat file."""
     return fields[0] != "Z" or int(fields[17]) > 1
 
 
 @dataclass(slots=True)
 class Held:
-    """The current counts; locks and epoll watches count as handles.
+    """Current counts of resources; locks and epoll watches count as handles.
 
     `shared` maps each block of anonymous shared memory to its size in bytes, and `nameless` each
     deleted file of the output folder. `written` is the number of bytes that the processes wrote to
@@ -369,14 +369,14 @@ class Held:
     written: int = 0
 
     def memory(self, shared_bytes: int) -> dict[str, int]:
-        """Return the bytes held in the kernel, by kind, without `shared_bytes`."""
+        """Return the bytes held in the kernel by kind, excluding `shared_bytes`."""
         return {
             "open files and pipes": self.kept_bytes + len(self.pipes) * PIPE_BYTES,
             "shared memory": max(sum(self.shared.values()) - shared_bytes, 0),
         }
 
     def output(self, named_bytes: int) -> int:
-        """Return the number of bytes that the processes may have in the output folder.
+        """Return an upper limit of the bytes that the processes have in the output folder.
 
         `named_bytes` is the total size of the files that have a name.
         """
@@ -441,7 +441,7 @@ class Inventory:
             yield True
 
     def _count_handles(self, pid: int, held: Held) -> None:
-        """Count a process's open handles. Source: proc(5), fd and fdinfo."""
+        """Count the open handles of a process. Source: proc(5), fd and fdinfo."""
         folder = _PROC / str(pid) / "fd"
         try:
             names = [entry.name for entry in os.scandir(folder)]
@@ -489,7 +489,7 @@ class Inventory:
             held.shared[f"{state.st_dev}:{state.st_ino}"] = n_bytes
 
     def _count_mappings(self, pid: int, held: Held) -> None:
-        """Count a process's mappings.
+        """Count the memory mappings of a process.
 
         Source: proc(5), maps (range, permissions, offset, device, inode, name).
         """
@@ -513,7 +513,7 @@ class Inventory:
 
 
 def _count_locks(tree: Sequence[int], most: int) -> int:
-    """Return the number of file locks of the given processes; counting stops above `most`.
+    """Return the number of file locks held by some processes; counting stops above `most`.
 
     Source: proc(5), locks; a waiting lock has "->" before its kind.
     """
@@ -528,7 +528,7 @@ def _count_locks(tree: Sequence[int], most: int) -> int:
 
 
 def _count_written(pid: int) -> int:
-    """Return the number of bytes that a process and its ended children have written to disks.
+    """Return the bytes that a process and its ended children have written to disks.
 
     Source: proc(5), io.
     """

@@ -1,4 +1,4 @@
-"""`Worker`: the client that starts the model's process on demand and always ends it.
+"""`Worker`: client that starts the process of a model on demand and always ends it.
 
 torch is never imported in the client's own process.
 """
@@ -41,18 +41,18 @@ from napari_mamamia.segmentation.worker.shared_arrays import (
 _MODULE: Final = "napari_mamamia.segmentation.worker.worker"
 _START_LIMIT_S: Final = 120.0
 _CANCEL_S: Final = 1.0
-"""Seconds that a tile may continue after a cancellation before the process is killed."""
+"""Time in seconds for a tile to finish after a cancellation before the process is killed."""
 _KILLED: Final = 9  # SIGKILL, which the system's out-of-memory killer sends
 
 Message = dict[str, Any]
 
 
 class IdleEndError(ModelError):
-    """Raised if the idle process ends just as it receives a request."""
+    """Raised if an idle process ends just as it receives a request."""
 
 
 class WorkerProcess:
-    """Starts and ends the model's process; `peak` is the highest memory in bytes that it reported.
+    """The process of a model; `peak` is the highest memory in bytes that it has reported.
 
     The process ends by itself after `idle_s` seconds without a request.
     """
@@ -71,7 +71,7 @@ class WorkerProcess:
         return process.pid if process is not None and process.poll() is None else None
 
     def started(self) -> None:
-        """Start the process unless it is running."""
+        """Start the process if it is not running."""
         if self.pid is not None:
             return
         self.close()
@@ -99,7 +99,7 @@ class WorkerProcess:
                 )
 
     def send(self, message: Message) -> None:
-        """Send one request; raise `ModelError` if the process has ended."""
+        """Send a request; raise `ModelError` if the process has ended."""
         process = self._process
         try:
             if process is None or process.stdin is None:
@@ -110,7 +110,7 @@ class WorkerProcess:
             raise self._explain_end() from error
 
     def next(self, wait_s: float) -> Message | None:
-        """Return the next event, or None after `wait_s`; raise ModelError if the process ended."""
+        """Return the next event, or None after `wait_s`; raise `ModelError` if the process died."""
         try:
             event = self._events.get(timeout=wait_s)
         except Empty:
@@ -120,7 +120,7 @@ class WorkerProcess:
         return event
 
     def _explain_end(self) -> ModelError:
-        """Return an error that explains why the process ended, with the memory figures."""
+        """Return an error that explains why the process ended, with the memory sizes."""
         process, self._process = self._process, None
         code = None if process is None else end_silent(process)
         if code == 0:
@@ -160,7 +160,7 @@ class WorkerProcess:
 
 
 def _pass_on(stream: IO[bytes], events: "SimpleQueue[Message | None]") -> None:
-    """Move events into a queue, and drop lines that are not events."""
+    """Move events from the process into a queue, and drop lines that are not events."""
     with suppress(OSError, ValueError):
         for line in stream:
             with suppress(json.JSONDecodeError, UnicodeDecodeError):
@@ -175,7 +175,7 @@ def _keep_lines(stream: IO[bytes], said: "deque[str]") -> None:
 
 
 def _describe_memory(peak_bytes: int | None) -> str:
-    """Return the peak memory of a process and the free memory as text, where they are known."""
+    """Describe the peak memory of a process and the free memory, where they are known."""
     free, total = free_memory_bytes(), total_memory_bytes()
     parts = []
     if peak_bytes is not None:
@@ -218,7 +218,7 @@ class Worker:
         return wire.TILES.record(answer["tiles"], wire.OTHER)
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
-        """Return the time in seconds of one tile through one network."""
+        """Return the time in seconds that one network takes for one tile."""
         answer = self._ask_process(card, settings, {"do": "time"})
         return float(answer["seconds"])
 
@@ -301,7 +301,7 @@ class Worker:
             self._busy.release()
 
     def _serve_request(self, message: Message, kill_at: float | None) -> Message:
-        """Send a request and report its progress; if it fails, cancel it."""
+        """Send a request and report its progress; cancel the request if this fails."""
         self._number += 1
         answer: Message | None = None
         try:

@@ -1,4 +1,4 @@
-"""Arrays that are shared with another process on this computer through files in memory.
+"""Share arrays with another process on this computer through files in memory.
 
 Each request has its own folder of such files, which is removed after the request.
 `multiprocessing.shared_memory` is not used, because up to Python 3.12 its tracker in the second
@@ -24,7 +24,7 @@ _BLOCK: Final = 2**25
 
 @dataclass(frozen=True, slots=True)
 class SharedArray:
-    """The location of an array: its file name in the request's folder, NumPy type and shape."""
+    """Location of an array: its file name in the request's folder, NumPy type and shape."""
 
     name: str
     dtype: str
@@ -33,7 +33,7 @@ class SharedArray:
 
 @contextmanager
 def shared_folder(n_bytes: int) -> Iterator[Path]:
-    """Create a folder for arrays of `n_bytes` in total, and remove it with its contents afterwards.
+    """Create a folder for arrays of `n_bytes` in total, and remove it at the end of the block.
 
     The folder is in shared memory if there is enough space, otherwise in the system's temporary
     folder.

@@ -1,4 +1,4 @@
-"""Messages between the window and the model's process, each as one line of JSON."""
+"""Messages between the window and the model's process, each of them one line of JSON."""
 
 import json
 from dataclasses import replace
@@ -25,7 +25,7 @@ TILES: Final = RecordCodec(TilePlan, _REMEDY, kind=errors.ModelError)
 RAN: Final = RecordCodec(Ran, _REMEDY, kind=errors.ModelError)
 SHARED: Final = RecordCodec(SharedArray, _REMEDY, kind=errors.ModelError)
 OTHER: Final = "a message of the model's process"
-"""The name of these messages in error messages."""
+"""Description of these messages in errors."""
 
 _ERRORS: Final[dict[str, type[errors.MamamiaError]]] = {
     kind.__name__: kind
@@ -47,7 +47,7 @@ def line_of(message: dict[str, Any]) -> str:
 
 
 def card_on_wire(card: ModelCard) -> dict[str, Any]:
-    """Return the data from which the other process finds the model, without checksums."""
+    """Return a model's card as data from which the other process finds the model again."""
     return {
         "path": str(card.path.absolute()),
         "inner": card.inner,
@@ -57,7 +57,7 @@ def card_on_wire(card: ModelCard) -> dict[str, Any]:
 
 
 def card_from(found: dict[str, Any]) -> ModelCard:
-    """Return the card of a model, which is recognised again."""
+    """Return the card of a model that a message names; the model is recognised again."""
     card = recognise_model(Path(found["path"]), inner=found["inner"], checksums=False)
     network = found["network"]
     card = with_network(card, None if network is None else network_from(network, OTHER))
@@ -65,7 +65,7 @@ def card_from(found: dict[str, Any]) -> ModelCard:
 
 
 def grid_on_wire(grid: Grid) -> dict[str, Any]:
-    """Return a grid's shape, affine and header, because nnU-Net uses the header's spacing."""
+    """Return a grid as message data: shape, affine, and header for nnU-Net's spacing."""
     header = None if grid.nifti_header is None else grid.nifti_header.hex()
     return {
         "shape": list(grid.shape),
@@ -75,7 +75,7 @@ def grid_on_wire(grid: Grid) -> dict[str, Any]:
 
 
 def grid_from(found: dict[str, Any]) -> Grid:
-    """Return a grid from a message; it is bit-identical, because JSON preserves every float64."""
+    """Return the grid in a message, bit-identical because JSON preserves every float64."""
     z, y, x = found["shape"]
     header = found["header"]
     affine = np.array(found["affine"], dtype=np.float64)
@@ -83,12 +83,12 @@ def grid_from(found: dict[str, Any]) -> Grid:
 
 
 def region_on_wire(region: Box | None) -> list[list[int]] | None:
-    """Return the start and stop of a box, or None."""
+    """Return the start and stop of a box, or None if there is no box."""
     return None if region is None else [list(map(int, region.start)), list(map(int, region.stop))]
 
 
 def region_from(found: list[list[int]] | None) -> Box | None:
-    """Return the box with the given start and stop, or None."""
+    """Return the box with this start and stop, or None."""
     if found is None:
         return None
     (a, b, c), (d, e, f) = found
@@ -96,7 +96,7 @@ def region_from(found: list[list[int]] | None) -> Box | None:
 
 
 def error_on_wire(error: Exception) -> dict[str, Any]:
-    """Return an error as a message; an unexpected error includes its type."""
+    """Return an error as message data; an unexpected error includes its type."""
     if isinstance(error, errors.MissingExtraError):
         return {"event": "error", "kind": "missing", "package": error.package, "extra": error.extra}
     is_known = type(error).__name__ in _ERRORS
@@ -105,7 +105,7 @@ def error_on_wire(error: Exception) -> dict[str, Any]:
 
 
 def error_from(found: dict[str, Any]) -> errors.MamamiaError:
-    """Return the error of a message."""
+    """Return the error described in a message."""
     if found["kind"] == "missing":
         return errors.MissingExtraError(found["package"], found["extra"])
     return _ERRORS.get(found["kind"], errors.ModelError)(found["text"])

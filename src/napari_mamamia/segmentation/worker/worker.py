@@ -1,4 +1,4 @@
-"""The process that runs torch and a model.
+"""Process that runs torch and a model.
 
 It is started with ``python -m napari_mamamia.segmentation.worker.worker``.
 
@@ -34,7 +34,7 @@ _SWEEPS: Final = 20
 
 @dataclass(slots=True)
 class _State:
-    """State that the listening thread and the working thread share."""
+    """State shared by the listening thread and the working thread."""
 
     requests: "SimpleQueue[dict[str, Any]]" = field(default_factory=SimpleQueue)
     cancelled: int = 0
@@ -97,7 +97,7 @@ def _serve_request(
 
 
 def _make_reporter(number: int, state: _State, events: TextIO) -> Callable[[Progress], None]:
-    """Return a function that reports a request's progress and raises `Cancelled` once cancelled."""
+    """Return a function that reports progress, and raises `Cancelled` once cancelled."""
     spoken, text = 0.0, ""
 
     def tell(progress: Progress) -> None:

@@ -1,7 +1,7 @@
 """Process many cases in this process, in worker processes or on a cluster.
 
 `work` defines the inputs and results of a case and stores finished cases. `child` is a process that
-can be killed. `local_workers` uses several of them, and `cluster` uses dask. `output_folder`
-prevents that results of two runs are mixed. `in_subprocess` runs work that would hold the
+can be killed. `local_workers` uses several such processes, and `cluster` uses dask. `output_folder`
+prevents the results of two runs from being mixed. `in_subprocess` runs work that would hold the
 interpreter's lock.
 """

@@ -1,4 +1,4 @@
-"""Process many cases; the failure of a case does not stop the others.
+"""Process many cases; if one case fails, the others continue.
 
 `for_each_case` runs the cases in this process, one after the other. `run_batch` runs a `CaseWork`
 in this process, in worker processes or on a cluster, and stores each result as it arrives.
@@ -37,9 +37,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BatchResult(Generic[T]):
-    """The results in the order of the cases, with a failure for each case without a result.
+    """The results in the order of the cases, and a failure for each case without a result.
 
-    `n_reused` is the number of results from an earlier run.
+    `n_reused` is the number of results reused from an earlier run.
     """
 
     results: tuple[T, ...]

@@ -36,7 +36,7 @@ _TRIES: Final = 2
 
 
 class _Ended(Exception):  # noqa: N818 - an outcome, caught in this module
-    """Raised if the child process has ended."""
+    """Raised if the child process has ended unexpectedly."""
 
 
 class _TooLong(Exception):  # noqa: N818 - an outcome, caught in this module
@@ -44,9 +44,9 @@ class _TooLong(Exception):  # noqa: N818 - an outcome, caught in this module
 
 
 class Child:
-    """A process that can be killed; it is started on first use and reused for the next case.
+    """A process that can be killed; it is started on first use and reused for later cases.
 
-    `environment` has environment variables that the process gets in addition.
+    `environment` holds additional environment variables for the process.
     """
 
     def __init__(self, environment: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -61,7 +61,7 @@ class Child:
         return None if self._process is None else self._process.pid
 
     def send(self, work: CaseWork[Any], cases: Iterable[CaseInputs]) -> None:
-        """Send cases to the process, which is started if necessary; it runs them in this order.
+        """Send cases to the process, which runs them in this order and is started if necessary.
 
         Raises
         ------

@@ -124,8 +124,8 @@ class _Run(Generic[R]):
         """Return each finished task once, together with its result.
 
         If the worker of a finished task dies before its result is fetched, `as_completed` may never
-        return the task, although dask repeats it. The result is therefore requested again after a
-        while without answers.
+        return the task, although dask repeats it. The result is therefore requested again if no
+        answer arrives for a while.
         """
         now = time.monotonic()
         answers = dict(self._done.next_batch(block=False))
@@ -171,7 +171,7 @@ class _Run(Generic[R]):
         return future
 
     def _find_problem(self) -> str:
-        """Return why the unfinished cases cannot be run, or "" if they can."""
+        """Return why the unfinished cases cannot be run, or "" if they can be run."""
         if self._is_lost or self._client.status != "running":
             return (
                 f"the scheduler {self._place.scheduler} was lost before the case was done: start "
@@ -271,7 +271,7 @@ def _close_client(client: Client) -> None:
 
 
 class _Children(WorkerPlugin):
-    """A dask plug-in that gives each worker thread a process, and ends it with the worker."""
+    """A dask plug-in that gives each worker thread its own process, and ends it with the worker."""
 
     name = _PLUGIN
 
@@ -303,8 +303,8 @@ def work_there(
 ) -> TaskAnswer[R]:
     """Run cases one after the other in a worker.
 
-    It stops after one second, because slow cases would delay the results of finished cases. The
-    sender submits the remaining cases again.
+    The function stops after one second, because slow cases would delay the results of finished
+    cases. The sender then submits the remaining cases again.
     """
     start, outcomes = time.monotonic(), []
     for inputs in cases:
@@ -319,7 +319,7 @@ def work_there(
 
 
 def aside(function: Callable[[], T]) -> LocalFuture[T]:
-    """Run `function` in a thread that never delays the exit, and return its pending result."""
+    """Run `function` in a thread that never delays the exit of the program; return its future."""
     future: LocalFuture[T] = LocalFuture()
 
     def run() -> None:

@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 @contextmanager
 def drawing_place() -> Iterator[Draw]:
-    """Yield a function that draws figures, in this process only if this is the main thread.
+    """Yield a function that draws figures, in this process only if called from the main thread.
 
     Work outside the main thread belongs to a window, which must not wait for Matplotlib, so a
     subprocess draws the figures. The subprocess starts with the first figure and ends with the

@@ -20,7 +20,7 @@ from napari_mamamia.services.batch.work import POLL_S, CaseInputs, CaseWork, Out
 R = TypeVar("R")
 
 _CHUNK_S: Final = 0.25
-"""Time in s that the cases that are sent at once take together."""
+"""Expected duration, in s, of the cases that are sent to a process together."""
 _LARGEST_CHUNK: Final = 64
 _ONE_THREAD: Final = {
     "OMP_NUM_THREADS": "1",
@@ -80,7 +80,6 @@ def _run_cases(
     limit_s: float | None,
     answers: "SimpleQueue[Outcome[R] | Exception]",
 ) -> None:
-    """Run waiting cases in `child` until none is left."""
     n_cases = 1
     try:
         while chunk := _take(waiting, max(1, min(n_cases, len(waiting) // (2 * workers)))):

@@ -1,4 +1,4 @@
-"""Claim an output folder, to prevent that results of two runs are mixed or overwritten silently."""
+"""Claim an output folder, so that results of two runs are never mixed or silently overwritten."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -157,7 +157,7 @@ def run_in(folder: Path) -> str | None:
 
 
 def take_back(folder: Path, written: Iterable[Path] = (), *, was_there: bool = False) -> None:
-    """Remove the files of a stopped run, `written` and ``run.json``, from a folder that was empty.
+    """Remove the files that a stopped run wrote to a folder: `written` and ``run.json``.
 
     If the folder has other files, the folder, these files and ``run.json`` are kept. A folder that
     existed before the run (`was_there`) is also kept.
@@ -186,7 +186,7 @@ def _require_apart(folder: Path, read: Iterable[Path]) -> None:
 
 
 def _say_run(folder: Path) -> str:
-    """Return command and time of the run that wrote a folder, in parentheses, or ""."""
+    """Return the command and time of the run that wrote a folder, in parentheses, or ""."""
     try:
         run = read_json(folder / RUN_FILE)
         of = run["parameters"].get("model") or run["parameters"].get("name") or ""

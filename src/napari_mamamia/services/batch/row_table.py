@@ -56,7 +56,7 @@ def definitions_of(row: type[Any]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class RowSummary(Generic[Row]):
-    """The result of a run: the rows of all cases, including failed ones, and the table's path."""
+    """The result of a run: the rows of all cases, including failed cases, and the table's path."""
 
     rows: tuple[Row, ...]
     failures: tuple[CaseFailure, ...]

@@ -29,7 +29,7 @@ from napari_mamamia.services.case.data_set import OpenDataSet
 R = TypeVar("R")
 
 POLL_S: Final = 0.1
-"""Longest wait without a progress report, in s; half of the limit for long work."""
+"""Longest time in s without a progress report while waiting; half of the limit for long work."""
 STORE_NAME: Final = "case_results.jsonl"
 
 
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 class CaseInputs:
     """One case of a batch: its id and the files that its result depends on (None if missing).
 
-    `about` is a dataclass with plain values about the case, such as the content of its files.
+    `about` is a dataclass with plain values about the case, such as the contents of its files.
     """
 
     case_id: str
@@ -50,7 +50,7 @@ class CaseInputs:
 
 @dataclass(frozen=True, slots=True)
 class CaseWork(Generic[R]):
-    """The work on each case; it can be sent to another process or machine.
+    """The work to do for each case; it can be sent to another process or computer.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class FilePrint:
         """Return whether the file is unchanged.
 
         The same size and modification time count as the same content. If only the modification time
-        differs, as for a copy, the SHA-256 decides.
+        differs, as with a copy, the SHA-256 decides.
         """
         try:
             status = path.stat()
@@ -174,8 +174,7 @@ class Outcome(Generic[R]):
     cause: FailureCause = FailureCause.ERROR
     remedies: tuple[errors.Remedy, ...] = ()
     missing_extra: tuple[str, str] | None = None
-    """Missing package and the extra that installs it; this is not counted as a failure of the case.
-    """
+    """The missing package and the extra that installs it; such a case does not count as failed."""
 
 
 def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
@@ -201,7 +200,7 @@ def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
 
 
 def _list_columns(record: type[Any]) -> tuple[Any, ...]:
-    """Return the field names of a dataclass, with the names of nested dataclasses."""
+    """Return the field names of a dataclass, including the names of nested dataclasses."""
     hints = get_type_hints(record)
     return tuple(
         (field.name, *map(_list_columns, _records_in(hints[field.name])))
@@ -210,7 +209,7 @@ def _list_columns(record: type[Any]) -> tuple[Any, ...]:
 
 
 def _records_in(hint: Any) -> list[type[Any]]:
-    """Return the dataclasses that a type such as ``tuple[A, ...]`` or ``A | None`` names."""
+    """Return the dataclasses that occur in a type such as ``tuple[A, ...]`` or ``A | None``."""
     if isinstance(hint, type) and is_dataclass(hint):
         return [hint]
     return [record for argument in get_args(hint) for record in _records_in(argument)]
@@ -263,7 +262,7 @@ class ResultStore(Generic[R]):
         self._lines.add(entry)
 
     def sync(self) -> None:
-        """Flush lines to the disk that have been waiting for a second."""
+        """Flush lines that have been waiting for a second to the disk."""
         self._lines.sync()
 
     def close(self) -> None:
@@ -282,7 +281,7 @@ def _is_unchanged(inputs: CaseInputs, entry: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MaskedInputs(CaseInputs):
-    """One case with its mask; `files` are the files that its results depend on, the mask last.
+    """One case with its mask; `files` are the files that the results depend on, with the mask last.
 
     For a case without a mask, `no_mask` lists files with similar names, or is "".
     """

@@ -12,7 +12,7 @@ from napari_mamamia.core.provenance import Provenance
 
 
 def blind_reading(provenance: Provenance | None) -> BlindReading:
-    """Return the blinding under which a mask was made; unblinded if the provenance records none."""
+    """Return the blinding under which a mask was made, or no blinding if none is recorded."""
     return find_blind_reading(() if provenance is None else provenance.parameters)
 
 
@@ -37,4 +37,4 @@ def require_blind(blinding: Blinding, reading: BlindReading, reader: str, case_i
 
 
 _IN_A_MASK = frozenset({Hidden.REFERENCE, Hidden.MODEL, Hidden.OTHER_READERS})
-"""Items that a mask may reveal; it reveals no numbers and no clinical data."""
+"""Items that a mask may reveal; a mask reveals no numbers and no clinical data."""

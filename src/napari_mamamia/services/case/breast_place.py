@@ -1,7 +1,7 @@
-"""Find one breast in a bilateral volume, with which the display can fill the view.
+"""Find one breast in a bilateral volume, so that the initial view can show it enlarged.
 
-The result is only the initial view: the rest of the slice can be reached by panning, and other
-steps of the hanging show whole slices.
+The rest of the slice can be reached by panning, and other steps of the hanging protocol show whole
+slices.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ from napari_mamamia.services.case.hanging import shows_both
 _GRID_MM: Final = 4.0
 _MARGIN_MM: Final = 6.0
 _SPECKS: Final = 0.01
-"""Fraction of the breast's voxels ignored at each end except the nipple's end. Our choice."""
+"""Fraction of the breast's voxels ignored at each end, except the nipple's end. Our choice."""
 
 
 def find_breast_box(case: Case) -> Box | None:
@@ -64,7 +64,7 @@ def find_breast_box(case: Case) -> Box | None:
 
 
 def _find_span(voxels: NDArray[np.bool_], axis: int, outside: float) -> tuple[int, int]:
-    """Return start and stop index along an axis, ignoring a fraction of the voxels at each end."""
+    """Return start and stop index on an axis, ignoring a fraction of the voxels at each end."""
     others = tuple(other for other in range(3) if other != axis)
     share = np.cumsum(voxels.sum(axis=others)) / max(int(voxels.sum()), 1)
     first = int(np.searchsorted(share, outside, side="right"))

@@ -17,9 +17,9 @@ CaseKey: TypeAlias = tuple[Path | None, str]
 class CaseContext:
     """A case with its data set and reader, as they were when work on the case began.
 
-    Everything that is read or written for the case uses this value; a background task keeps it
-    until it ends. An id alone does not determine a file, because baseline and follow-up data sets
-    may use the same case ids.
+    Everything that is read or written for the case uses this value; a background task keeps the
+    value until the task ends. An id alone does not determine a file, because baseline and follow-up
+    data sets may use the same case ids.
 
     Raises
     ------

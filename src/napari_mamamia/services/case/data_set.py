@@ -35,9 +35,9 @@ from napari_mamamia.services.case.refine import is_accepted
 class OpenDataSet:
     """A data set with its clinical table and workspace; `warnings` are sentences for the user.
 
-    `workspace_why` states why this folder is the workspace. `clinical_notes` are notes on how the
-    clinical table was read, such as the file that defined its columns. `people` are the readers
-    with files in the workspace when it was opened.
+    `workspace_why` states why this folder was chosen as the workspace. `clinical_notes` are notes
+    on how the clinical table was read, such as the file that defined its columns. `people` are the
+    readers who had files in the workspace when it was opened.
     """
 
     data_set: DataSet
@@ -56,7 +56,7 @@ class OpenDataSet:
 
     @property
     def place(self) -> tuple[Path, Path]:
-        """Root and workspace; two objects with equal values are the same data set."""
+        """The root and the workspace; two objects with equal values are the same data set."""
         return self.data_set.root, self.workspace.root
 
     def record(self, case_id: str) -> CaseRecord | None:
@@ -90,7 +90,7 @@ class CaseRow:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Known reasons why the case cannot be opened; none before its headers are read."""
+        """Known reasons why the case cannot be opened, or () before its headers are read."""
         return () if self.files.is_pending else tuple(self.files.problems)
 
     @property
@@ -208,7 +208,7 @@ def _rename_in(texts: Sequence[str], old: str, new: str) -> Sequence[str]:
 
 
 def _keep_times(cohort: Cohort | None) -> Cohort | None:
-    """Return a table reduced to the phase times."""
+    """Return a clinical table reduced to the phase times."""
     rows = cohort.records if cohort else ()
     times = (CaseRecord(row.case_id, acquisition_times_s=row.acquisition_times_s) for row in rows)
     return Cohort(tuple(times)) if rows else None

@@ -1,4 +1,4 @@
-"""Write a mask and its provenance together; if one cannot be written, both earlier files remain."""
+"""Write a mask and its provenance together; if either cannot be written, the old files are kept."""
 
 import shutil
 from pathlib import Path

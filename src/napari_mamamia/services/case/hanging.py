@@ -24,9 +24,9 @@ from napari_mamamia.scoring.case.failures import midline_x_mm
 RIGHT: Final = "right"
 LEFT: Final = "left"
 _OFF_CENTRE_MM: Final = 20.0
-"""Smallest distance from the volume's centre to the scanner's centre that decides the side, in mm.
-Our
-choice.
+"""Smallest distance in mm between the centres of volume and scanner that decides the side.
+
+The value is our choice.
 """
 _PATIENT: Final = ("patient", "patient_key", "patient_id", "subject", "subject_id", "person_id")
 _DATE: Final = ("acquisition_date", "exam_date", "study_date", "scan_date", "date")
@@ -49,8 +49,7 @@ class HangingStep(StrEnum):
 
 
 _SHARES: Final = "moved shares"
-"""JSON key of the view sizes; values under the earlier key ``shares`` may not be the user's choice.
-"""
+"""JSON key of the view sizes that the user chose; those under the earlier key may be defaults."""
 
 _TITLES: Final[dict[str, str]] = {
     "mip": "MIP of the first subtraction",
@@ -63,7 +62,10 @@ _TITLES: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class PhaseRoles:
-    """The phases of a case by role, or None; `why_late` explains why there is no late phase."""
+    """The phases of a case by role, or None without such a phase.
+
+    `why_late` explains why there is no late phase.
+    """
 
     pre: int
     first: int | None
@@ -82,7 +84,7 @@ class HangingPlan:
 
 @dataclass(frozen=True, slots=True)
 class HangingSettings:
-    """A reader's hanging settings: unwanted steps, and window/level and main view size by step.
+    """A reader's hanging settings: unwanted steps, and each step's window/level and main view size.
 
     `shares` holds the percentage of the space that the main view takes, from 10 to 90.
     """
@@ -96,7 +98,7 @@ class HangingSettings:
 
 
 def find_roles(case: Case) -> PhaseRoles:
-    """Return the last phase before contrast, the first phase after contrast, and a late phase."""
+    """Return the last phase before contrast, the first phase after contrast, and the late phase."""
     n_phases = len(case.phases)
     pre = min(max(case.n_before, 1), n_phases) - 1
     if pre + 1 >= n_phases:
@@ -218,7 +220,7 @@ def find_priors(records: Sequence[CaseRecord], case_id: str) -> tuple[PriorChoic
 def refuse_prior(
     grid: Grid, record: CaseRecord | None, prior: Grid, prior_record: CaseRecord | None
 ) -> str:
-    """Return why an exam cannot be shown as a case's prior, or "" if it can."""
+    """Return why an exam cannot be shown as the prior of a case, or "" if it can be shown."""
     patients = (_read_cell(record, _PATIENT), _read_cell(prior_record, _PATIENT))
     if all(patients) and patients[0] != patients[1]:
         return "the clinical table names a different patient"

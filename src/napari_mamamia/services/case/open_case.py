@@ -30,7 +30,10 @@ from napari_mamamia.kinetics.arrival import find_arrival
 from napari_mamamia.kinetics.time_axis import MOST_SPACING_S
 
 _ABREAST: Final = 2
-"""Number of phases read in parallel after the first; decompression releases the GIL. Our choice."""
+"""Number of phases that are read in parallel after the first phase. Our choice.
+
+Decompression releases the GIL.
+"""
 _MOST_VALUES: Final = 64
 _SAMPLE: Final = 1_000_000
 """Number of evenly spaced voxels in which the distinct values of a mask are counted. Our choice."""
@@ -208,7 +211,7 @@ def _require_fitting(files: CaseFiles, headers: list[VolumeHeader]) -> None:
 
 
 def _common_dtype(headers: list[VolumeHeader]) -> np.dtype[Any]:
-    """Return the dtype that holds every phase; float32 at most for floating point."""
+    """Return the dtype that can hold every phase; for floating point, float32 at most."""
     dtype = np.result_type(*(header.dtype for header in headers))
     return np.dtype(np.float32) if np.issubdtype(dtype, np.floating) else dtype
 
@@ -253,7 +256,7 @@ def _patient_info(files: CaseFiles) -> tuple[PatientInfo, tuple[str, ...]]:
 def _breast_box(
     case_id: str, info: PatientInfo, shape: tuple[int, int, int]
 ) -> tuple[Box | None, tuple[str, ...]]:
-    """Return the breast box in the patient file, clipped to the volume, and a warning if unusable.
+    """Return the breast box in the patient file, clipped to the volume, or a warning if unusable.
 
     The published pipelines use this box as an array index, which also clips it at the edge.
     """
@@ -302,7 +305,7 @@ def _with_arrival(case: Case) -> Case:
 
 
 def _is_dynamic(case: Case, n_before: int) -> bool:
-    """Return whether the first `n_before` phases are as close as in an ultrafast series."""
+    """Return whether the first `n_before` phases are as close as phases of an ultrafast series."""
     times = [math.inf if time is None else time for time in case.times_s[:n_before]]
     return all(late - early <= MOST_SPACING_S for early, late in pairwise(times))
 

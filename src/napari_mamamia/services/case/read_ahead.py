@@ -1,4 +1,4 @@
-"""Read the next case in advance, which opens at once if its files have not changed.
+"""Read the next case in advance, so that it opens at once if its files have not changed.
 
 Masks are not read in advance, because they change during the work and can be read in 10 ms.
 """
@@ -19,13 +19,12 @@ from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.services.case.open_case import load_remaining, open_case
 
 FileStates: TypeAlias = tuple[tuple[int, ...], ...]
-"""Device, inode, size and times in ns of each file; any difference means that a file has changed.
-"""
+"""Device, inode, size and times in ns of each file; any difference means a changed file."""
 
 _SHARE: Final = 4
-"""Cases read in advance use at most 1/4 of the free memory. Our choice."""
+"""Cases that are read in advance use at most 1/4 of the free memory. Our choice."""
 _SETTLED_NS: Final = 2_000_000_000
-"""File age in ns below which a change may not change the time; FAT times have steps of 2 s."""
+"""File age in ns below which a change may leave the time equal; FAT times have steps of 2 s."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +67,7 @@ def read_ahead(files: CaseFiles, record: CaseRecord | None = None) -> CaseAhead 
 
 
 def read_rest_ahead(ahead: CaseAhead) -> CaseAhead:
-    """Read the other phases too if enough memory is free, or else return `ahead` unchanged."""
+    """Also read the other phases if enough memory is free; otherwise return `ahead` unchanged."""
     if not _is_room_for(ahead.case.signal.nbytes):
         return ahead
     with ahead.filling:

@@ -1,4 +1,4 @@
-"""Data for the display of an open case besides its phases: masks, scores and subtractions."""
+"""Data displayed with an open case in addition to its phases: masks, scores and subtractions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from napari_mamamia.services.case.refine import SavedMask, find_refined
 
 _CANDIDATE: Final = "candidate_shown"
 _MOST_PLACES: Final = 50
-"""Maximum number of lesions to navigate to, largest first."""
+"""Maximum number of lesions that the user can navigate to, largest first."""
 _SAMPLES: Final = 200_000
 _MOST_LABELS: Final = 16
 _DARK_PERCENT: Final = 1.0
@@ -61,7 +61,7 @@ MaskValues: TypeAlias = LabelMap | NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenMask:
-    """One mask of the open case. `name` is the name of the model or reader, or "expert".
+    """One mask of the open case; `name` is the name of the model or reader, or "expert".
 
     `buffer` is a writable uint8 array ``(z, y, x)`` of 0 and 1. `values` lists the distinct labels
     in the file. `saved` is the version of a reader's own mask on disk. `file` is the state of a
@@ -150,7 +150,7 @@ def newer_prediction(case: Case, workspace: Workspace, shown: FileState | None) 
 
 
 def uint8_mask(labels: LabelMap, value: float | None = None) -> NDArray[np.uint8]:
-    """Return the mask ``(z, y, x)`` of 0 and 1 for the label `value`; None takes the foreground."""
+    """Return a mask ``(z, y, x)`` of 0 and 1 for the label `value`; None selects all foreground."""
     buffer = np.zeros(labels.grid.shape, dtype=np.uint8)
     buffer[labels.box.slices] = labels.foreground(value)
     return buffer
@@ -200,7 +200,7 @@ def centre_of_largest_part(mask: NDArray[Any], grid: Grid) -> tuple[int, int, in
 
 @dataclass(frozen=True, slots=True)
 class LesionPlace:
-    """A lesion to navigate to; `missed_mm3` is its volume if only the reference has it, or None."""
+    """A lesion to navigate to; `missed_mm3` is its volume if the mask misses it, otherwise None."""
 
     voxel: tuple[int, int, int]
     missed_mm3: float | None = None
@@ -351,7 +351,7 @@ def labels_of(values: MaskValues, grid: Grid) -> LabelMap:
 
 
 def reference_of(values: MaskValues, grid: Grid, counting: Counting) -> LabelMap:
-    """Return the reference as a label map; if one of its labels was chosen, with values 0 and 1."""
+    """Return the reference as a label map, with values 0 and 1 if one of its labels was chosen."""
     labels = labels_of(values, grid)
     if counting.reference_label is None:
         return labels

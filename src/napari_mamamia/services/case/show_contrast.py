@@ -29,7 +29,10 @@ _PRESETS: Final[dict[str, dict[str, tuple[float, float]]]] = {
     },
     "map": {"as made": (-3.0, -3.0), "automatic": (1.0, 99.7), "whole range": (0.0, 100.0)},
 }
-"""Percentiles of a sample displayed as black and white; negative values are rules. Our choice."""
+"""Percentiles displayed as black and white; a negative value stands for a special rule.
+
+The values are our choice.
+"""
 
 _FROM_ZERO: Final = -1.0
 _SIGNED: Final = -2.0

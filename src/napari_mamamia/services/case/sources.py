@@ -37,7 +37,7 @@ class SourceKind(Enum):
 
 
 def find_source(paths: Sequence[Path]) -> tuple[SourceKind, Path]:
-    """Return the kind of the given paths, and the folder or file to open; this never raises."""
+    """Return the kind of the given paths, and the folder or file to open; no error is raised."""
     if len(paths) == 1:
         path = paths[0]
         if find_opener(path) is not None:

@@ -1,4 +1,4 @@
-"""Score predicted responses (pCR) of several models, operating points or a reader."""
+"""Score predicted responses (pCR) of several models, also at operating points and with a reader."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class PredictionTable:
 
 @dataclass(frozen=True, slots=True)
 class ResponsesSummary:
-    """The results of each model in the given order, and of all models at the operating points."""
+    """The results of each model in the given order, and the comparison at the operating points."""
 
     models: tuple[ScoreSummary, ...]
     classifiers: ClassifierSummary

@@ -1,4 +1,4 @@
-"""Score a table of labels and scores: operating points, intervals, comparisons."""
+"""Score a table of labels and scores: operating points, intervals and comparisons."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -37,8 +37,13 @@ CLASSIFIER: Final = "classifier.json"
 REPORT: Final = "report.html"
 
 _MOST_GROUPS: Final = 50
-"""Largest number of values in a subgroup column; with more, the column is taken for a number or an
-id.
+"""Largest number of different values in a subgroup column.
+
+A column with more values is probably a number or an id. The usable cases of a table, and the
+problems of the unusable cases.
+
+`places` maps the number of each used row, counted from 0 below the header, to its case. `last` is
+the largest row number. If rows were combined into exams, each case is an exam.
 """
 
 

@@ -20,7 +20,7 @@ _OWN_FOLDER: Final = "mamamia-cases"
 
 @dataclass(frozen=True, slots=True)
 class IdState:
-    """The problem with an id, or ""; `is_there` is True if a case with that id can be replaced.
+    """The problem with an id, or ""; `is_there` says whether a case with that id can be replaced.
 
     An existing case is not a `problem` by itself, because the user may want to replace the case.
     """
@@ -31,7 +31,7 @@ class IdState:
 
 @dataclass(frozen=True, slots=True)
 class ImportCheck:
-    """The problem with the folder, or "", and the state of each study's id."""
+    """The problem with the target folder, or "", and the state of each study's id."""
 
     target_problem: str
     ids: tuple[IdState, ...]

@@ -1,4 +1,4 @@
-"""Import DICOM as cases in the MAMA-MIA layout: one study or many, with a record of the import."""
+"""Import DICOM studies as cases in the MAMA-MIA layout, and record how they were imported."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -58,12 +58,12 @@ _MOMENTS: Final = {
 
 _PART_BYTES: Final = 1 << 23
 _LEAST_PLANES: Final = 8
-"""Smallest number of planes read together, which keeps the reading threads busy."""
+"""Smallest number of planes read together, which is enough to keep the reading threads busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The choices made by the user or the import; `phases` are the numbers of the kept phases.
+    """The choices made by the user or by the import; `phases` are the numbers of the kept phases.
 
     `scaling` is the DICOM element by which values were scaled, or "" for stored values.
     """
@@ -159,7 +159,7 @@ def _describe_clock(exam: Exam) -> dict[str, Any]:
 
 
 def describe_studies(studies: Sequence[finding.FoundStudy]) -> dict[str, object]:
-    """Return JSON content with the use of each part of each study, and the problems."""
+    """Return JSON content that lists how each part of each study is used, and the problems."""
     return {
         "software": software_version(),
         "studies": [
@@ -255,7 +255,7 @@ class PhasePlanes:
 
 
 _WRITERS: Final = 8
-"""Largest number of phases that are read and written in parallel; most exams do not have more."""
+"""Largest number of phases that are read and written in parallel; few exams have more phases."""
 _POLL_S: Final = 0.1
 
 

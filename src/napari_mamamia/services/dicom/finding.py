@@ -167,7 +167,7 @@ def unpacked(source: Path) -> Iterator[Path]:
 
 @contextmanager
 def naming(source: Path, folder: Path) -> Iterator[None]:
-    """Replace the temporary folder in errors of this context by the name of the archive."""
+    """Replace the temporary folder by the name of the archive in errors raised in this context."""
     try:
         yield
     except (FormatError, CaseError) as error:
@@ -232,7 +232,7 @@ def _kin_warning(other: FoundStudy) -> str:
 def _require_that_selectors_fit(
     found: Sequence[FoundStudy], settings: ImportSettings
 ) -> tuple[FoundStudy, ...]:
-    """Reject all studies if a selector matches nothing in any of them."""
+    """Return the studies, or reject all of them if a selector matches nothing in any study."""
     idle_by_study = [
         set(idle_selectors(study.study.images, settings.selection, allow_thin=settings.allow_thin))
         for study in found
@@ -268,7 +268,7 @@ def _is_of_two(study: Study, settings: ImportSettings) -> bool:
 
 
 def usable_studies(folder: Path) -> list[Study]:
-    """Return the studies below a folder, without image-free studies unless all are image-free."""
+    """Return the studies below a folder that have images, or all studies if none has images."""
     studies = read_studies(folder)
     return [s for s in studies if s.damaged or any(True for _ in s.headers)] or list(studies)
 
@@ -364,7 +364,7 @@ def _without_pre(exam: Exam, first: int) -> list[str]:
 
 
 def _list_refused_series(study: Study, settings: ImportSettings) -> tuple[SeriesRow, ...]:
-    """Return the series of a rejected study; empty if the headers do not identify them."""
+    """Return the series of a rejected study, or () if the headers do not identify them."""
     try:
         with explained(study.folder, "a table of series", "export the study again"):
             return list_series(study.images, settings.selection, allow_thin=settings.allow_thin)
@@ -415,12 +415,12 @@ def _as_id(text: str) -> str:
 
 
 def tells_the_patient(study: Study, case_id: str) -> bool:
-    """Return whether an id contains a word from the patient's elements in any file of the study."""
+    """Return whether an id contains a word from the patient elements in any file of the study."""
     return names_a_person(dict.fromkeys(header.file for header in study.headers), case_id)
 
 
 def _require_impersonal(name: str, study: Study, place: Path, is_named: bool) -> None:
-    """Reject a folder name that identifies the patient as an id; accept any id of the user."""
+    """Reject a folder name that identifies the patient; accept any id that the user chose."""
     if is_named or not tells_the_patient(study, name):
         return
     raise CaseError(

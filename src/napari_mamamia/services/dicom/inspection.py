@@ -1,4 +1,4 @@
-"""Inspect DICOM before an import; headers are read once and are checked again after each change."""
+"""Inspect DICOM before an import; headers are read once and checked again after each change."""
 
 import weakref
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Preview a study before the import: images of its phases and parts, and the kept header values."""
+"""Preview a study before the import: images of its phases and parts, and header values to keep."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ from napari_mamamia.services.dicom.finding import FoundStudy
 
 _MOST_PIXELS: Final = 128
 _MOST_VALUES: Final = 4096 * 4096
-"""Largest number of pixels in a previewed plane: 16 times the largest breast MRI matrix."""
+"""Largest number of pixels in a plane to preview: 16 times the largest breast MRI matrix."""
 _WHITE: Final = 99.5
 """Percentile of the values in all preview images that is displayed as white."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlicePicture:
-    """The middle slice of a phase or part, uint8 (rows, columns) as stored in DICOM; size in mm."""
+    """The middle slice of a phase or part, uint8 (rows, columns) as in DICOM, with sizes in mm."""
 
     pixels: NDArray[np.uint8]
     height_mm: float
@@ -35,9 +35,9 @@ class SlicePicture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StudyPreview:
-    """Images in the order of the phases, all with the same window/level.
+    """Images of a study in the order of the phases, all with the same window/level.
 
-    `kept` has the header values that an import would keep in addition to the times, by name.
+    `kept` has the header values, by name, that an import would keep in addition to the times.
     """
 
     pictures: tuple[SlicePicture, ...]
@@ -118,7 +118,7 @@ def _make_pictures(
 
 
 def _shrink_plane(plane: NDArray[Any]) -> NDArray[np.float32]:
-    """Return the means over square blocks, such that no side exceeds the size of the preview."""
+    """Return the means over square blocks, so that no side exceeds the size of the preview."""
     edge = -(-max(plane.shape) // _MOST_PIXELS)
     edge_y, edge_x = (min(edge, size) for size in plane.shape)
     rows, columns = plane.shape[0] // edge_y, plane.shape[1] // edge_x

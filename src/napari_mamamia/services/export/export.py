@@ -95,7 +95,7 @@ _RUN_FILE = "run.json"
 
 @dataclass(frozen=True, slots=True)
 class ExportedMask:
-    """A case that was written and read back unchanged; `files` are listed with their SHA-256.
+    """A case that was written and read back unchanged; `files` lists its files with their SHA-256.
 
     `volume_mm3` is the volume of the mask in the first set. `light` is the quality, or "" if it was
     not checked.
@@ -152,13 +152,13 @@ def export_bundle(
 
     ============================  ================================================================
     ``ID.nii.gz``, ``ID.json``    masks on the native grid with the image's own geometry fields,
-                                  and provenance; of several sets in ``masks/SET/``
+                                  and provenance; several sets are in ``masks/SET/``
     ``harmonised/``               the same on the harmonised grid, in the MAMA-MIA layout
-    ``dicom_seg/`` and others     files of each further format (`EXPORT_FORMATS`) ``tables/``
-    score and kinetics tables of the workspace ``quality.csv``, ``.html``    unusual properties of
-    each case and mask ``manifest.json``             every file with SHA-256, and the grid of each
-    mask ============================
-    ================================================================
+    ``dicom_seg/`` and others     files of each further format (`EXPORT_FORMATS`)
+    ``tables/``                   score and kinetics tables of the workspace
+    ``quality.csv``, ``.html``    unusual properties of each case and mask
+    ``manifest.json``             every file with SHA-256, and the grid of each mask
+    ============================  ================================================================
 
     Each mask must be on its case's grid; nothing is resampled. If a case fails, the export
     continues with the other cases, and no file of the failed case remains. The finished bundle is
@@ -240,7 +240,7 @@ def _write_bundle(
 
 
 def _list_studies(plan: ExportPlan) -> tuple[Path, ...]:
-    """Return the available DICOM sources whose patients the bundle must not reveal.
+    """Return the available DICOM sources whose patients must not be identifiable in the bundle.
 
     The result is empty if only segmentations with the patient's name were requested.
     """
@@ -366,7 +366,7 @@ def export_case(plan: ExportPlan, case_id: str) -> DoneCase:
 
 
 def _require_readable(case_id: str, grid: Grid, settings: ExportSettings) -> None:
-    """Raise if a format is read with ITK, which needs perpendicular axes, but axes are sheared."""
+    """Raise an error if axes are sheared but a format is read with ITK, which rejects such axes."""
     for name, spec in EXPORT_FORMATS.items():
         if grid.is_sheared and spec.needs_right_angles and name in settings.formats:
             raise CaseError(

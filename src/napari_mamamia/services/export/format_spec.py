@@ -23,7 +23,7 @@ from napari_mamamia.services.export.plan import DrawnMask, ExportSettings
 from napari_mamamia.services.export.quality import CaseQuality
 
 FileCheck: TypeAlias = Callable[[Path, BundleFile, Manifest], Iterator[str]]
-"""Yields problems with a file of the bundle, except a wrong checksum or wrong voxels."""
+"""Function that yields problems with a file of the bundle, except wrong checksums and voxels."""
 
 
 class CaseWriter:

@@ -1,4 +1,4 @@
-"""The table of export formats, used by commands, window, library, verification and docs.
+"""The table of export formats for commands, window, library, verification and documentation.
 
 This module writes three formats: the challenge submission, nnU-Net raw and BIDS derivatives.
 

@@ -202,8 +202,8 @@ def _write_native(work: CaseWork, writer: CaseWriter, case: Case | None) -> None
 def _describe_images(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
     """Write ``times.json`` and ``exams.csv`` next to exported images.
 
-    The images in a bundle can be opened as a data set, which has no clinical table with times, and
-    whose layout does not contain visits and sides.
+    The images in a bundle can be opened as a data set. This data set has no clinical table with
+    times, and its layout does not contain visits and sides.
     """
     settings = plan.settings
     if not settings.with_images:

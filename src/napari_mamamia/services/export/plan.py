@@ -32,7 +32,7 @@ TUMOUR: Final = ((1, "tumour"),)
 
 @dataclass(frozen=True, slots=True)
 class MaskFolder:
-    """A folder of masks ``ID.nii.gz`` and the name of the set; "" means the folder name."""
+    """A folder of masks ``ID.nii.gz`` and the name of the mask set; "" uses the folder name."""
 
     folder: Path
     name: str = ""
@@ -191,7 +191,7 @@ def require_own_folder(data_set: DataSet, sets: Sequence[Mapping[str, Path]], ou
 
 
 def public_name(data_set: DataSet) -> str:
-    """Return a publishable name of the data set; DICOM folders often have the patient's name."""
+    """Return a publishable name of the data set; a DICOM folder may be named after a patient."""
     return "DICOM" if data_set.kind is LayoutKind.DICOM else data_set.name
 
 

@@ -25,9 +25,9 @@ NOT_SEARCHED = (
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """Identifiers of the patients; `notes` state what could not be read or searched for.
+    """Identifiers of patients; `notes` state what could not be read or searched for.
 
-    `n_texts` is the number of identifiers from headers and JSON files of volumes other than DICOM.
+    `n_texts` is the number of identifiers found in the headers and JSON files of non-DICOM volumes.
     `n_removed` of the `n_dicom` DICOM files state that the patient's identity was removed.
     """
 
@@ -39,7 +39,7 @@ class Telling:
 
     @property
     def sentence(self) -> str:
-        """A sentence about the search in a bundle in which nothing was found."""
+        """A sentence about the search of a bundle in which no identifier was found."""
         n_told = len(self.identifiers) - self.n_texts
         texts = (
             f"{count_of(self.n_texts, 'text')} from the volumes' headers and JSON files: none found"
@@ -75,7 +75,7 @@ class Telling:
 
 
 def require_source(study: Path) -> None:
-    """Raise an error if a source has no DICOM, volumes or JSON, such as a mistyped path.
+    """Raise an error if a source contains no usable file, for example because the path is mistyped.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def _may_tell(file: Path) -> bool:
 
 
 def volumes_of(cases: Sequence[CaseFiles]) -> tuple[Path, ...]:
-    """Return the files of cases that are not DICOM and may identify the patient."""
+    """Return the non-DICOM files of cases that may identify the patient."""
     paths: list[Path] = []
     for files in cases:
         paths += [file for phase in files.phases for file in phase.files]

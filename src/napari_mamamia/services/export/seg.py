@@ -1,4 +1,4 @@
-"""The DICOM SEG format: the series to which masks refer, and how segments were made."""
+"""The DICOM SEG format: which series masks refer to, and how segments were made."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -117,7 +117,7 @@ def _write_seg(work: format_spec.CaseWork, writer: format_spec.CaseWriter) -> No
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The images to which a segmentation refers; one breast of a joined case has a slice range."""
+    """The images to which a segmentation refers; for one breast of a joined case, a slice range."""
 
     source: PhaseSource
     side: str = ""
@@ -170,7 +170,7 @@ def _cut_mask(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray
 
 
 def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
-    """Return how a mask was made, in DICOM's terms.
+    """Return how a mask was made, as DICOM terms.
 
     The mask of a model or a phantom is automatic. The mask of a reader is manual, or semiautomatic
     if it started from another mask or if a tool that analyses the image was used. An expert mask of
@@ -259,7 +259,7 @@ def _missing_study(selection: format_spec.ExportSelection) -> str:
 
 
 def _verify_seg(path: Path, file: BundleFile, manifest: Manifest) -> Iterator[str]:
-    """Yield the problems of a DICOM SEG: frames off the case's grid, or unnamed segments."""
+    """Yield the problems of a DICOM SEG: frames off the case's grid, segments without a name."""
     seen = read_segmentation(path)
     if file.place is not None:
         grid = file.place.grid()

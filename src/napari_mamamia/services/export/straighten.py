@@ -36,7 +36,7 @@ _MASKS: Final = ("expert", "automatic")
 
 @dataclass(frozen=True, slots=True)
 class StraightCase:
-    """A resampled case.
+    """A case that was resampled onto perpendicular axes.
 
     `lean_degrees` is the largest deviation of two axes from a right angle. Shapes are (z, y, x).
     `masks_mm3` has the name of each mask, with its volume before and after resampling.
@@ -101,7 +101,7 @@ def straighten_data_set(
 
 
 def _is_sheared(files: CaseFiles) -> bool:
-    """Return whether a case must be resampled; True for an unreadable case, which fails later."""
+    """Return whether a case must be resampled; True if it is unreadable, so that it fails later."""
     try:
         return bool(files.phases) and read_phase_header(files.phases[0]).grid.is_sheared
     except FormatError:

@@ -176,7 +176,10 @@ def _format_of(file: BundleFile) -> FormatSpec | None:
 
 
 def _find_part(name: str) -> str:
-    """Return the part of a bundle that shares a grid: a reoriented folder, or "" for all others."""
+    """Return the reoriented folder that contains a file, or "native" for all other files.
+
+    The files of a case in one such part of the bundle have the same grid.
+    """
     first = name.split("/")[0]
     spec = _formats_by_folder().get(first)
     return first if spec is not None and first in spec.turned else "native"

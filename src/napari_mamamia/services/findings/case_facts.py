@@ -1,4 +1,4 @@
-"""Measure the lesions of a mask to complete a form and to check the answers."""
+"""Measure the lesions of a mask, to complete a form and to check the answers."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -42,7 +42,7 @@ class CaseFindings:
     centres
         The centre of each described lesion by lesion number.
     problem
-        The description of an error in the record, of which only the readable part is used.
+        The description of an error in the stored findings, whose readable part is used.
     """
 
     answers: Answers = field(default_factory=Answers)
@@ -53,7 +53,7 @@ class CaseFindings:
 
 @cache
 def load_findings_form() -> Form:
-    """Return the form that is used outside a study, which has the newest shipped lexicon."""
+    """Return the form for use outside a review study, which has the newest included lexicon."""
     return parse_form(LEXICONS[-1], (), LEXICONS[-1])
 
 

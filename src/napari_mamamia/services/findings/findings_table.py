@@ -31,7 +31,7 @@ _CODES: Final = ".codes"
 _NOTHING: Final = float("nan")
 _SIDES: Final = ("right", "left")
 RECORD: Final = "record"
-"""Source of the measurements in a row whose reader has no mask."""
+"""Source of a row's measurements if the reader has no mask: measurements saved by the window."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,12 +38,12 @@ from napari_mamamia.services.kinetics.row import KineticRow, text_of, with_ultra
 # Detection of the contralateral breast, in which background enhancement is measured.
 
 _BOTH_FROM_MM: Final = 240.0
-"""Smallest width of a bilateral volume in mm. Source: see `segmentation.kinetic.breast`."""
+"""Smallest width in mm of a bilateral volume. Source: see `segmentation.kinetic.breast`."""
 
 _SMOOTH_MM: Final = 10.0
 _ON_BOTH_SIDES: Final = 0.1
 _NO_MUSCLE: Final = BreastSettings(chest_depth_mm=0.0)
-"""Settings without depth behind the chest surface, because muscle there is as bright as gland."""
+"""Breast settings that end at the chest surface, because muscle behind it is as bright as gland."""
 
 _NOT_ALONE: Final = "only one breast is in view"
 
@@ -189,7 +189,7 @@ def with_times(case: Case, times_s: Sequence[float]) -> Case:
 
 
 def times_source(case: Case, files: CaseFiles | None, record: CaseRecord | None) -> str:
-    """Return a short description of the source of a case's times, or "" if it has no times."""
+    """Return a short description of where a case's times come from, or "" if it has no times."""
     if all(time is None for time in case.times_s):
         return ""
     if files is None:
@@ -256,7 +256,7 @@ def case_kinetics(
 
 
 def diameters_mm(mask: NDArray[np.bool_], grid: Grid) -> tuple[float, float]:
-    """Return the longest diameter in 3-D and in any acquired slice, in mm; NaN if empty.
+    """Return the longest diameter in 3-D and in any acquired slice, in mm, or NaN if empty.
 
     Parameters
     ----------
@@ -362,7 +362,7 @@ def _with_ftv(
 def _ftv_box(
     case: Case, mask: NDArray[np.bool_], settings: KineticSettings
 ) -> tuple[Box, str, str]:
-    """Return the region of FTV, its description, and the reason if there is no region."""
+    """Return the region of FTV, its description, and the reason if there is no such region."""
     if settings.ftv_box is FtvBox.MASK:
         box = tumour_volume.box_around_mask(mask, case.grid)
         why = "the mask is empty" if box.is_empty else ""

@@ -1,4 +1,4 @@
-"""Compute FTV with the VOI, thresholds and phases of a UCSF SEG, next to UCSF's own result."""
+"""Compute FTV with the VOI, thresholds and phases of a UCSF SEG, and compare both results."""
 
 import math
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ _NEIGHBOURS_SEEN: Final = (9, 4, 0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedSeg:
-    """A SEG in a case that was reoriented to the (slice, row, column) axes of the SEG.
+    """A UCSF SEG placed in a case that was reoriented to the SEG's (slice, row, column) axes.
 
     `boxes` and `omitted` are in voxels of the reoriented case; `mask` is the SEG's mask on its
     grid.
@@ -113,7 +113,7 @@ def _find_axes(frames: ucsf.UcsfFrames) -> NDArray[np.float64]:
 
 
 def _name_orientation(axes: NDArray[np.float64]) -> str:
-    """Return the letters of (x, y, z) for columns, rows, slices."""
+    """Return the orientation letters of (x, y, z) for columns, rows, slices."""
     ras = axes * (-1, -1, 1)
     letters = []
     for axis in ras[::-1]:
@@ -190,7 +190,7 @@ def _require_same_place(
 def _find_region_box(
     region: ucsf.UcsfRegion, frames: ucsf.UcsfFrames, axes: NDArray[np.float64], target: Grid
 ) -> Box:
-    """Return the box of voxels with centres in a region, in the frames' own pixel coordinates."""
+    """Return the box of voxels whose centres are in a region, in the frames' pixel coordinates."""
     halves = np.abs(axes @ np.array(region.half_axes_mm).T)
     lengths = np.linalg.norm(region.half_axes_mm, axis=1)
     if (halves.max(axis=0) < _PARALLEL * lengths).any() or sorted(halves.argmax(axis=0)) != [
@@ -224,7 +224,7 @@ def _find_region_box(
 
 @dataclass(frozen=True, slots=True)
 class FtvFromRow:
-    """A UCSF result and our result; volumes are in cc, and undefined results are NaN.
+    """A result of UCSF and our own result; volumes are in cc, and undefined results are NaN.
 
     `different_voxels` is the number of voxels in which our mask and the SEG's mask differ. It is
     NaN if the SEG's mask is not the mask in which UCSF counted PE.
@@ -528,7 +528,10 @@ def _choose_phases(case: Case, found: ucsf.UcsfAnalysis) -> PhaseChoice:
 
 
 def _compare_thresholds(own: float, theirs: float | None) -> str:
-    """Raise if a SEG has the pre-contrast threshold of a different exam; return a note, or ""."""
+    """Raise an error if a SEG has the pre-contrast threshold of a different exam.
+
+    Otherwise, return a note on a small difference, or "".
+    """
     if theirs is None:
         return (
             "the SEG does not state its pre-contrast threshold, so it cannot be verified that the "
@@ -550,7 +553,7 @@ def _compare_thresholds(own: float, theirs: float | None) -> str:
 def _count_different(
     inside: NDArray[np.bool_], images: FtvImages, placed: PlacedSeg, theirs: int
 ) -> float:
-    """Return the number of voxels in which our mask and the SEG's differ; NaN if undefined."""
+    """Return the number of voxels in which our mask and the SEG's differ, or NaN if undefined."""
     if int(np.count_nonzero(placed.mask)) != theirs:
         return math.nan
     mine = np.zeros(placed.mask.shape, np.bool_)

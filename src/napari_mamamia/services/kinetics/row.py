@@ -131,7 +131,7 @@ class KineticRow:
 
 
 def text_of(numbers: tuple[float, ...] | None) -> str:
-    """Return numbers as the string of one cell, with seven digits, or "" for None.
+    """Return numbers as the text of one cell, with seven digits, or "" for None.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def numbers_of(cell: str) -> tuple[float, ...]:
 def with_ultrafast(
     row: KineticRow, case: Case, curve: ContrastCurve, vessels: str, pe_at_s: float
 ) -> KineticRow:
-    """Return the row with the ultrafast measures of the lesion's mean curve, or the reason.
+    """Return the row with the ultrafast measures of the lesion's mean curve, or a reason for none.
 
     `vessels` is a folder with vessel masks, or "". Contrast arrival in the vessel is the origin of
     the time to enhancement. If the vessel's curve shows no arrival, the time to enhancement is
@@ -186,7 +186,7 @@ def with_ultrafast(
 
 
 def ultrafast_text(row: KineticRow, *, is_asked: bool) -> str:
-    """Return a row's ultrafast measures as text, or the reason for none if `is_asked`.
+    """Return a row's ultrafast measures as text, or if `is_asked` the reason why there are none.
 
     Examples
     --------

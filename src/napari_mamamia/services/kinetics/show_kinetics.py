@@ -32,7 +32,7 @@ from napari_mamamia.services.kinetics.row import KineticRow
 from napari_mamamia.smartpaint.brush.noise import noise_of
 
 _ABOVE_NOISE: Final = 3.0
-"""Smallest signal rise of a coloured voxel in standard deviations of the noise. Our choice."""
+"""Smallest signal rise of a coloured voxel, in standard deviations of the noise. Our choice."""
 
 _CLASSES: Final = (0.0, 3.0)
 _AUTO_PERCENTILES: Final = (1.0, 99.0)
@@ -62,7 +62,7 @@ class ShownMap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FtvAnswer:
-    """An FTV with the class of each voxel in its box: uint8, 0 outside, 1 to 6 as in `SER_BINS`."""
+    """An FTV and the class of each voxel in its box: uint8, 0 outside, 1 to 6 as in `SER_BINS`."""
 
     found: tumour_volume.FunctionalTumourVolume
     colours: NDArray[np.uint8]
@@ -105,7 +105,7 @@ def begin_map(
 
 
 def fill_plane(shown: ShownMap, case: Case, axis: int, index: int) -> None:
-    """Compute slice `index` of a map in place, across array axis `axis` (0 z, 1 y, 2 x)."""
+    """Compute slice `index` of a map in place, perpendicular to `axis` (0 z, 1 y, 2 x)."""
     if shown.recipe is None or not 0 <= index < shown.array.shape[axis]:
         return
     at: list[slice] = [slice(None)] * 3
@@ -132,7 +132,7 @@ def fill_map(shown: ShownMap, case: Case) -> ShownMap:
 
 
 def ftv_box(case: Case, mask: NDArray[np.uint8] | None) -> Box:
-    """Return the FTV region, a mask's bounding box with a margin of 10 mm; empty without a mask.
+    """Return the FTV region: a mask's bounding box with a margin of 10 mm, or empty without a mask.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def prepare_live_ftv(
     omitted: Sequence[Box] = (),
     rule: TimingRule | None = None,
 ) -> tumour_volume.FtvImages:
-    """Prepare the images of a region for FTV that is updated at once if a threshold changes.
+    """Prepare the images of a region for an FTV that is updated at once if a threshold changes.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ def save_curve_figure(plot: curves.CurvePlot, path: Path) -> Path:
 
 
 def map_ranges(kind: str) -> tuple[MapRange, ...]:
-    """Return the fixed colour ranges of a map, default first; empty for a map of classes."""
+    """Return the fixed colour ranges of a map, default first, or () for a map of classes."""
     return MAPS[kind].ranges if kind in MAPS else ()
 
 
@@ -352,7 +352,9 @@ def auto_limits(shown: ShownMap) -> tuple[float, float]:
 
 
 def typed_rule(timing: Timing, text: str = "") -> TimingRule:
-    """Return the timing rule for typed text: the injection time in s, or two phases such as "2, 4".
+    """Return the timing rule for text that a user typed.
+
+    The text is the injection time in s, or two phases such as "2, 4".
 
     Raises
     ------
@@ -380,7 +382,7 @@ def typed_rule(timing: Timing, text: str = "") -> TimingRule:
 
 
 def require_rule(case: Case, rule: TimingRule) -> None:
-    """Raise `CaseError` if a rule does not suit a case, as with an injection after the last phase.
+    """Raise `CaseError` if a rule does not suit a case, such as an injection after the last phase.
 
     Parameters
     ----------

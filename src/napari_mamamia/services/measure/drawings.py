@@ -24,7 +24,7 @@ from napari_mamamia.services.report.measures import list_inside, measure_drawn, 
 
 @dataclass(frozen=True, slots=True)
 class CaseDrawings:
-    """The drawings on a case; `problem` describes unreadable records, or is ""."""
+    """The drawings on a case; `problem` describes records that cannot be read, or is ""."""
 
     items: tuple[Measurement, ...] = ()
     problem: str = ""
@@ -62,7 +62,7 @@ class _Step:
 
 @dataclass(slots=True)
 class DrawingLog:
-    """A thread-safe log that writes new and removed drawings in order, each of them once.
+    """A thread-safe log that writes new and removed drawings in order, each exactly once.
 
     `key` is the caller's unique name of a drawing. Drawings that cannot be written wait for the
     next `write`.
@@ -90,7 +90,7 @@ class DrawingLog:
 
     @property
     def gone_ids(self) -> frozenset[str]:
-        """Ids of the drawings that were removed in this program, even before they were written."""
+        """Ids of the drawings that this program has removed, even if they were not written yet."""
         gone = ((self._stored.get(key) or drawing) for key, drawing in self._gone.items())
         return frozenset(drawing.measurement_id for drawing in gone)
 

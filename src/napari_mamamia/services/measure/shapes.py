@@ -200,7 +200,7 @@ def find_slice(drawn: Measurement, grid: Grid) -> Slice:
 
 
 def list_lines(kind: MeasureKind, points: Sequence[PointMm]) -> list[NDArray[np.float64]]:
-    """Return the lines of a shape, each (points, 3) in RAS mm; empty for a key image."""
+    """Return the lines of a shape, each (points, 3) in RAS mm, or [] for a key image."""
     every = np.asarray(points, np.float64)
     if kind is MeasureKind.KEY_IMAGE:
         return []
@@ -214,7 +214,7 @@ def list_lines(kind: MeasureKind, points: Sequence[PointMm]) -> list[NDArray[np.
 
 
 def find_display_mm(grid: Grid, points_mm: ArrayLike) -> NDArray[np.float64]:
-    """Convert points (n, 3) from RAS mm to display positions: mm along slice, row, column."""
+    """Convert points (n, 3) from RAS mm to display positions in mm along slice, row and column."""
     frame = grid.display_frame()
     voxels = grid.to_voxel(np.asarray(points_mm, np.float64))
     places = voxels[:, frame.order]

@@ -91,7 +91,7 @@ def facts_of(entry: registry.ModelEntry, segmenter: PlannedSegmenter) -> ModelFa
 
 
 def phases_of(segmenter: PlannedSegmenter) -> int:
-    """Return the minimum number of phases that a model needs."""
+    """Return the smallest number of phases that a model needs."""
     expressions = tuple(expression for _, expression in segmenter.channels())
     return phases_needed(expressions, segmenter.recipe)
 

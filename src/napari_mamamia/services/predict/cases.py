@@ -1,4 +1,4 @@
-"""Predict many cases in this process or in workers; a failed case does not stop the others."""
+"""Predict many cases in this process or in workers; if one case fails, the others continue."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,9 +59,9 @@ def own_masks(out: Path) -> Mapping[str, tuple[str, ...]]:
 
 
 def require_replaceable(mask: Mask, target: Path, own: tuple[str, ...]) -> None:
-    """Raise if a mask was not written by this run; an identical mask may be replaced.
+    """Raise an error unless an existing mask was written by this run or equals the new mask.
 
-    An identical mask may have been written by a killed run that did not record it.
+    A mask that is identical to the new mask may come from a killed run that did not record it.
 
     Raises
     ------
@@ -95,7 +95,7 @@ _PREDICTED: Final = 980
 
 @dataclass(frozen=True, slots=True)
 class PredictSummary:
-    """The new predictions of a run, the cases finished earlier, and the failures."""
+    """The new predictions of a run, the cases that an earlier run finished, and the failures."""
 
     saved: tuple[SavedPrediction, ...]
     skipped: tuple[str, ...]
@@ -120,8 +120,8 @@ class PredictSettings:
 class _About:
     """The files of a case, and the checksums of older masks that may be replaced.
 
-    `own` has the checksums of the masks that may be replaced; None allows any. This record is sent
-    to other processes, so it includes only the times from the clinical row.
+    If `own` is None, any mask may be replaced. This record is sent to other processes, so it
+    includes only the times from the clinical row.
     """
 
     files: CaseFiles
@@ -132,7 +132,7 @@ class _About:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A saved prediction in the result store, with the checksums of its files.
+    """A saved prediction in the store of results, with the checksums of its files.
 
     `probability_sha256` is "" if no map was written.
     """

@@ -155,7 +155,7 @@ def _copy_small_files(stage: Stage, target: Path) -> tuple[str, str]:
 
 
 def _list_checkpoints(root: Path) -> tuple[Path, ...]:
-    """Return the checkpoints; if two differ only in the suffix, the safetensors file is used."""
+    """Return the checkpoints; if two differ only in their suffix, the safetensors file is used."""
     names = sorted(
         weight.name for weight in recognise_model(root, inner="", checksums=False).weights
     )
@@ -185,7 +185,7 @@ def _convert_checkpoint(
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """The arguments of `convert.rewrite` for the subprocess."""
+    """The arguments for `convert.rewrite` in the subprocess."""
 
     source: Path
     checkpoint: Path

@@ -1,4 +1,4 @@
-"""The measured durations of predictions on this computer, to estimate the next duration.
+"""Measured durations of predictions on this computer, used to estimate the next duration.
 
 The file is in the cache folder. A run is similar if it has half to twice as many voxels.
 """
@@ -17,12 +17,12 @@ from napari_mamamia.io.files.user_folders import cache_folder
 _FILE: Final = "durations.json"
 _MOST_RUNS: Final = 20
 _SIMILAR: Final = 2.0
-"""Largest ratio of voxel counts between similar runs, for which time is proportional to voxels."""
+"""Largest ratio of voxel counts of similar runs, whose time is proportional to voxels."""
 _log = logging.getLogger(__name__)
 
 
 def estimate_seconds(model: str, voxels: int) -> float | None:
-    """Return the expected duration of a run in s, from the median of similar runs per voxel.
+    """Return the expected duration of a run in s, from the median time per voxel of similar runs.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def remember_seconds(model: str, voxels: int, seconds: float) -> None:
 
 
 def _read_runs() -> dict[str, list[tuple[int, float]]]:
-    """Return the voxels and seconds of the last runs by model; invalid lines are skipped."""
+    """Return the voxels and seconds of the last runs of each model; invalid lines are skipped."""
     try:
         content = read_json(cache_folder() / _FILE)
     except (OSError, ValueError, RecursionError):

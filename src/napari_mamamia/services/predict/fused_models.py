@@ -1,4 +1,4 @@
-"""Fuse several models: mean of probabilities, majority of masks, or STAPLE."""
+"""Fuse several models: mean of probabilities, majority vote of masks, or STAPLE."""
 
 import hashlib
 import math
@@ -137,7 +137,7 @@ _PREDICTED: Final = 940  # progress steps of the models; fusing takes the remain
 _AVERAGED: Final = 960
 _FUSED: Final = 990
 _MOST_MODELS: Final = 16
-"""Maximum number of models, from `annotations.fuse.staple`."""
+"""Maximum number of models, which `annotations.fuse.staple` defines."""
 _LEAST_AGREEMENT: Final = 0.1
 """Dice with the fused mask below which a model is reported as deviating. Our choice."""
 _THRESHOLD: Final = 0.5
@@ -179,7 +179,7 @@ class FusedSegmenter:
 
     @property
     def name(self) -> str:
-        """Short name that can be used for a folder, with the rule and the models."""
+        """Short name made of the rule and the models, which can be used as a folder name."""
         name = f"{self.rule.value}_{self._join_names('+')}"
         if len(name.encode()) <= _LONGEST_NAME:
             return name
@@ -396,7 +396,7 @@ def _named_in_errors(name: str) -> Iterator[None]:
 
 
 def _largest_peak(found: Sequence[Prediction]) -> int | None:
-    """Return the largest peak memory of the worker processes; None means this process."""
+    """Return the largest peak memory of the worker processes, or None if no worker process ran."""
     own_peak = process_peak_memory_bytes()
     peaks = [one.peak_memory_bytes or own_peak for one in found]
     return max((peak for peak in peaks if peak is not None), default=None)

@@ -22,7 +22,7 @@ from napari_mamamia.segmentation.model.recipe_input import (
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 
 LARGEST_PIXELS: Final = 96
-"""Length of the longer side of a thumbnail in pixels; several thumbnails fit next to each other."""
+"""Length in pixels of a thumbnail's longer side, so that several fit next to each other."""
 
 _WINDOW: Final = (1.0, 99.0)
 """Percentiles displayed as black and white, which clips bright vessels. Our choice."""
@@ -56,7 +56,7 @@ class InputPicture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InputPictures:
-    """The thumbnails of one slice, its index along the slice axis, and a warning, or ""."""
+    """The thumbnails of one slice, the slice's index along the slice axis, and a warning, or ""."""
 
     pictures: tuple[InputPicture, ...]
     slice_index: int
@@ -147,7 +147,7 @@ def input_pictures(
 
 
 def _one_slice(case: Case, wanted: int | None) -> tuple[Case, int]:
-    """Return the case cropped to one slice, and its index along the axis across the slices."""
+    """Return the case cropped to one slice, and the slice's index along the slice axis."""
     axis = case.grid.display_frame().order[0]
     count = case.grid.shape[axis]
     index = count // 2 if wanted is None or not 0 <= wanted < count else wanted
@@ -197,7 +197,7 @@ def _find_centres(voxels: int, pixels_per_voxel: float) -> NDArray[np.intp]:
 
 
 def _in_words(expression: str, n_before: int) -> str:
-    """Return a channel's expression in words; ``p1-p0`` becomes "post 1 - pre"."""
+    """Return a channel's expression in words, for example "post 1 - pre" for ``p1-p0``."""
     parts = [
         phase_name(int(one[1:]), n_before) if one[1:].isdigit() else one
         for one in expression.split("-")

@@ -16,7 +16,7 @@ from napari_mamamia.services.predict.predict import save_prediction
 
 @dataclass(frozen=True, slots=True)
 class KeptPrediction:
-    """A saved prediction in a workspace: the model's folder, the file and its time."""
+    """A saved prediction in a workspace: the model's folder, the file and the time of saving."""
 
     name: str
     case_id: str

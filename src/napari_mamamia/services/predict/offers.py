@@ -159,7 +159,7 @@ def _offer_trained(case: Case, registry: Path, asked: EngineSettings) -> Iterato
 def _make_offer(
     entry: ModelEntry, case: Case, asked: EngineSettings, free_bytes: int | None
 ) -> Offer | None:
-    """Return the suggestion of a model, or None if it exceeds the limits or was never timed."""
+    """Return the suggestion of a model; None if it exceeds the limits or has never been timed."""
     recipe = model_recipe(entry)
     settings = recipe.settings(asked)
     pace = known_pace(entry.card, settings)

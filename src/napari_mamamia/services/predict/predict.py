@@ -28,7 +28,7 @@ _STEPS_OF_ONE: Final = 1024  # of a probability map's file
 
 @dataclass(frozen=True, slots=True)
 class SavedPrediction:
-    """A mask file that was written, and was identical when read back."""
+    """A mask file that was written and read back without differences."""
 
     case_id: str
     path: Path
@@ -43,7 +43,7 @@ def segmenters() -> tuple[Segmenter, ...]:
 
 
 def segmenter_named(name: str) -> Segmenter:
-    """Return the built-in model with a given name; the `ModelError` otherwise lists the names."""
+    """Return the built-in model with this name, or raise a `ModelError` that lists all names."""
     for segmenter in segmenters():
         if segmenter.name == name:
             return segmenter
@@ -126,7 +126,7 @@ def save_prediction(
 
 
 def _unsure_lines(prediction: Prediction) -> Iterator[str]:
-    """Yield why the first candidate may be wrong, and the positions of the other candidates."""
+    """Yield why the first candidate may be wrong, and the other candidates' positions."""
     if prediction.unsure:
         places = ", ".join(
             f"{candidate.rank} ({candidate.volume_mm3 / 1000:.2g} ml at z {z:.0f}, y {y:.0f}, "

@@ -1,4 +1,4 @@
-"""Map the uncertainty of a model or the disagreement of models, and find uncertain regions."""
+"""Map a model's uncertainty or the disagreement between models, and find uncertain regions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ def entropy_bits(probability: NDArray[np.floating]) -> NDArray[np.float32]:
 
 
 def uncertainty_kinds(prediction: Prediction) -> tuple[UncertaintyKind, ...]:
-    """Return the uncertainty measures of a prediction; empty if there is no probability map."""
+    """Return the uncertainty measures of a prediction, or () without a probability map."""
     maps = (
         (UncertaintyKind.ENTROPY, prediction.probability),
         (UncertaintyKind.VARIANCE, prediction.variance),

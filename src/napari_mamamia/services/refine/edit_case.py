@@ -35,7 +35,7 @@ from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
 from napari_mamamia.smartpaint.session.session import EditingSession
 
 _MODELS: Final = "models"
-"""Parameter of a mask's provenance: the models that made steps, with their licences."""
+"""Name of a provenance parameter: the models that made steps of a mask, with their licences."""
 
 RECOVERED: Final = "recovered from a damaged journal"
 
@@ -46,13 +46,14 @@ _FORGOTTEN: Final = (
 
 _OWN_LOCK_S: Final = 3.0
 _POLL_S: Final = 0.02
-"""Time between two attempts to lock a journal that an earlier opening still holds, in s. Our
-choice.
+"""Time in s between two attempts to lock a journal that an earlier opening still holds.
+
+The value is our choice.
 """
 
 
 class Opening:
-    """The data of a mask while it is being opened."""
+    """The files and notes of a mask while it is being opened."""
 
     def __init__(
         self,
@@ -170,7 +171,7 @@ class Opening:
             self.notes.append("the images differ from the images on which this mask was painted")
 
     def _read_sittings(self, play: JournalPlay) -> None:
-        """Read the data that were hidden in each earlier sitting.
+        """Read which data were hidden in each earlier sitting.
 
         Without earlier sittings, the statement in the mask's provenance is used. If the mask file
         was not made by this journal, the journal and the provenance are used.
@@ -203,7 +204,7 @@ class Opening:
         self.notes.append(f"the journal of this mask cannot be used: {reason}; {where}")
 
     def decide(self) -> OpenEditing:
-        """Return the state to continue from, the newest verified mask, saved or recorded."""
+        """Return the state from which editing continues: the newest verified mask."""
         play = self.play
         if play is None or play.session is None:
             return self._begin_sitting(None)
@@ -227,13 +228,13 @@ class Opening:
         )
 
     def _continue_editing(self, play: JournalPlay, session: EditingSession) -> OpenEditing:
-        """Continue with the saved mask; its strokes still count as evidence."""
+        """Continue with the saved mask; the strokes in the journal still count as evidence."""
         session.grid = self.case.grid
         base = LabelMap.of(session.labels, self.case.grid)
         return self._open_editing(session, base, play.summary.started_from, play, continues=True)
 
     def _has_unsaved(self, play: JournalPlay, session: EditingSession) -> bool:
-        """Return whether the journal leads to a newer mask than the saved mask."""
+        """Return whether the journal leads to a mask that is newer than the saved mask."""
         crc = crc_of(session.labels)
         if self.on_disk is None:
             return session.position > 0 or play.saved_crc is not None or bool(play.damages)
@@ -248,7 +249,7 @@ class Opening:
         return play.knows_disk or not self._is_disk_newer(play)
 
     def _is_disk_newer(self, play: JournalPlay) -> bool:
-        """Return whether the mask file is newer than the journal and no record mentions it."""
+        """Return whether the mask file is newer than the journal and is not mentioned in it."""
         last = _time_of(play.last_at)
         if self.saved is None or (last is not None and self._saved_time() < last):
             return False
@@ -265,7 +266,7 @@ class Opening:
         return True
 
     def _saved_time(self) -> float:
-        """Return the time of the mask file in s, the later of file time and provenance time."""
+        """Return the time of the mask in s: the later of its file time and its provenance time."""
         written = self.saved.path.stat().st_mtime if self.saved else 0.0
         return max(written, _time_of(self.created) or 0.0)
 
@@ -302,7 +303,7 @@ class Opening:
         return editing
 
     def _begin_sitting(self, play: JournalPlay | None) -> OpenEditing:
-        """Begin a new sitting from the saved mask, the start or an empty mask."""
+        """Begin a new sitting from the saved mask, the requested start or an empty mask."""
         start, name = self.on_disk, self.earlier.started_from if self.earlier else ""
         if start is None:
             start, name = self.start, self.started_from if self.start else ""
@@ -326,7 +327,7 @@ class Opening:
         return self._open_editing(session, base, name, play)
 
     def _say_forgotten(self) -> None:
-        """Add a note that strokes of earlier sittings do not count, if there were any."""
+        """Add a note that strokes of earlier sittings do not count, if there are such strokes."""
         play = self.play
         if self.n_strokes or (play is not None and play.summary.strokes):
             self.notes.append(_FORGOTTEN)

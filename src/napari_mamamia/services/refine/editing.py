@@ -111,7 +111,7 @@ class OpenEditing:
 
     @property
     def problem(self) -> str:
-        """The reason why steps cannot be recorded at the moment, or ""."""
+        """The reason why steps cannot be recorded at present, or ""."""
         return self.journal.problem if self.journal else ""
 
     def back_to_saved(self) -> Box:

@@ -23,7 +23,10 @@ GROW_STEP: Final = "grow"
 GROW_AGAIN: Final = f"{GROW_STEP} (again)"
 TIGHTEN: Final = f"{GROW_STEP} (to edges)"
 EDGE_MM: Final = 3.0
-"""How far `TIGHTEN` moves an edge, at least 1.5 voxels. Source: docs/methods/growth.md."""
+"""Distance in mm by which `TIGHTEN` may move an edge, at least 1.5 voxels.
+
+Source: docs/methods/growth.md.
+"""
 _FARTHER: Final = 1.5
 
 
@@ -71,7 +74,7 @@ def steps_of(live: EditingSession) -> tuple[Edit, ...]:
 
 
 def farther_mm(grown: Grown, grid: Grid) -> float | None:
-    """Return a larger radius in mm for a region that reached its limit, or None.
+    """Return a larger radius in mm for a region that reached its limit, or None for other regions.
 
     The radius is 1.5 times half the region's longest side, rounded to whole mm.
     """
@@ -84,7 +87,7 @@ def farther_mm(grown: Grown, grid: Grid) -> float | None:
 def lay_grown(
     labels: NDArray[np.uint8], label: int, grown: Grown, grid: Grid
 ) -> tuple[Box, NDArray[np.bool_]]:
-    """Return a box and the label's mask in it after the newly grown region was inserted."""
+    """Return a box, and the label's mask in it after the newly grown region was inserted."""
     box = grown.box.union(Box.around(labels == label))
     return box, _cut_mask(grown.box, grown.mask, box, grid)
 
@@ -92,7 +95,7 @@ def lay_grown(
 def seeds_of(
     labels: NDArray[np.uint8], label: int, planes: Sequence[tuple[int, int]]
 ) -> tuple[Outline, ...]:
-    """Return the mask's voxels on each plane; empty planes are omitted."""
+    """Return the mask's voxels on each plane as outlines; empty planes are omitted."""
     outlines = []
     for axis, index in planes:
         mask = np.take(labels, index, axis=axis) == label
@@ -157,7 +160,7 @@ def seeds_without_growth(live: EditingSession, before: GrownBefore | None) -> tu
 
 
 def recall_growth(live: EditingSession) -> GrownBefore | None:
-    """Return the voxels that growth added to a mask of outlines and growth, from its history.
+    """Return the voxels that growth added to a mask of outlines and growth, based on its history.
 
     Growth therefore continues correctly after the mask was closed, or after a newer growth was
     undone. The result is None for any other mask, or if nothing was grown.
@@ -206,7 +209,6 @@ def _clear_planes(
 def _find_empty(
     mask: NDArray[np.bool_], box: Box, planes: Sequence[tuple[int, int]]
 ) -> tuple[tuple[int, int], ...]:
-    """Return the planes on which a mask in a box is empty."""
     return tuple(
         (axis, index)
         for axis, index in planes

@@ -21,7 +21,7 @@ from napari_mamamia.smartpaint.session.state import LabelMarks
 _YIELD_EVERY = 8
 
 _ANY: Final = 0
-"""Number of the next step after lost steps; 0 means that any number is accepted."""
+"""Placeholder for the number of the next step after lost steps: any number is accepted."""
 
 _CONTRADICTIONS: Final = (ValueError, IndexError, KeyError, OverflowError, MemoryError)
 """Exceptions that a session raises for a record that contradicts its state."""
@@ -29,7 +29,7 @@ _CONTRADICTIONS: Final = (ValueError, IndexError, KeyError, OverflowError, Memor
 
 @dataclass(frozen=True, slots=True)
 class Sitting:
-    """One opening of the case, with the times of its first and last record."""
+    """One opening of the case, with the times of its first and last records."""
 
     opened: journal.Opened
     first_at: str
@@ -149,7 +149,7 @@ class JournalPlay:
 
     @property
     def damage_text(self) -> str:
-        """A sentence about the damage in the file and its consequences, or ""."""
+        """A sentence about damage to the file and its consequences, or ""."""
         if not self.damages:
             return ""
         more = f" and {len(self.damages) - 1} more" if len(self.damages) > 1 else ""
@@ -208,7 +208,7 @@ class JournalPlay:
     # -------------------------------------------------------------------- inner
 
     def _is_foreign(self, item: journal.PlacedRecord, opened: journal.Opened) -> bool:
-        """Return whether an opening belongs to a different journal; raise if it is the first one.
+        """Return whether an opening is from a different journal; raise if it is the first opening.
 
         Two files may have been concatenated; the records after the opening then do not belong to
         this mask.
@@ -224,7 +224,7 @@ class JournalPlay:
         return bool(reason)
 
     def _apply_record(self, item: journal.PlacedRecord) -> None:
-        """Apply a record; if it contradicts earlier records, replay stops at it."""
+        """Apply a record; if the record contradicts earlier records, stop the replay at it."""
         try:
             self._dispatch_record(item)
         except _CONTRADICTIONS as error:
@@ -279,7 +279,7 @@ class JournalPlay:
         self.unsaved += 1
 
     def _open_sitting(self, opened: journal.Opened, item: journal.PlacedRecord) -> None:
-        """Continue from the previous state, or begin anew, as the record says."""
+        """Continue from the previous state, or begin a new state, as the record states."""
         goes_on = opened.continues and self.session is not None
         if goes_on and self.session and crc_of(self.session.labels) == opened.labels_crc:
             self.sittings = (*self.sittings, Sitting(opened, item.at, item.at))
@@ -303,7 +303,7 @@ class JournalPlay:
         self._mark_verified(item, opened.labels_crc if opened.base_sha256 else None)
 
     def _begin_from_disk(self, saved: journal.Saved, item: journal.PlacedRecord) -> None:
-        """Continue from the mask on disk, followed by strokes that were painted during the save."""
+        """Continue from the mask on disk; strokes that were painted during the save follow."""
         disk = self.on_disk
         if disk is None:
             return
@@ -330,12 +330,11 @@ class JournalPlay:
         self.saved_marks = ()
 
     def _mark_verified(self, item: journal.PlacedRecord, saved_crc: int | None) -> None:
-        """Mark the mask as verified up to this record."""
         self.verified, self.is_doubtful = item.number, False
         self.saved_crc, self.unsaved, self._acts = saved_crc, 0, []
 
     def _check_checksum(self, crc: int) -> None:
-        """Check that the mask has had this checksum since it was last verified.
+        """Check that the mask had this checksum at some time since it was last verified.
 
         A reader may have painted during the save, so earlier states are also compared.
 
@@ -357,7 +356,7 @@ class JournalPlay:
         raise ValueError("the saved mask differs from the mask that the earlier records produce")
 
     def _find_marks(self, session: EditingSession, head: str) -> tuple[LabelMarks, ...]:
-        """Return the marks after the record `head`, because a reader may paint during a save."""
+        """Return the marks at the record `head`; a reader may have painted during a save."""
         places = [index for index, _ in self._acts]
         late = self._acts if head in self._done else []
         if head in places:

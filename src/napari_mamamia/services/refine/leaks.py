@@ -19,7 +19,7 @@ CUT_STEP = "cut"
 def remove_part(
     labels: NDArray[np.uint8], words: NDArray[np.uint16], label: int, grid: Grid, point: Voxel
 ) -> Removal:
-    """Return the part of a label under the pointer; see `part_under`.
+    """Return the part of a label under the pointer, to be removed; see `part_under`.
 
     `labels` and `words` (the label's marks) ``(z, y, x)`` must not change during the call.
 

@@ -1,4 +1,4 @@
-"""Changes to an editing session from outside, by other painting tools or replaced data."""
+"""Changes to an editing session by other painting tools or by replaced layer data."""
 
 from math import ceil
 from typing import Any, Final
@@ -31,7 +31,7 @@ def notice_painting(live: EditingSession) -> Step | None:
 
 
 def _is_recorded(live: EditingSession, z: int) -> bool:
-    """Return whether a plane equals the last step; comparing a volume by plane takes a few ms."""
+    """Return whether a plane equals the last recorded step; comparing a volume takes a few ms."""
     _, rows, columns = live.grid.shape
     return live.state.is_recorded(Box((z, 0, 0), (z + 1, rows, columns)))
 

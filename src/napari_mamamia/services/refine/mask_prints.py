@@ -1,4 +1,4 @@
-"""Checksums of labels (as uint8) and images that a journal stores."""
+"""Checksums of labels (as uint8) and images, which a journal stores."""
 
 from dataclasses import replace
 from typing import Any

@@ -55,8 +55,8 @@ def use_mask_tool(
         The amount in mm3 for "remove small", or in mm for "margin" and "smooth". Other tools ignore
         it.
     planes
-        The (axis, index) of each outlined plane. "interpolate" fills the space between planes
-        across the most frequent axis.
+        The (axis, index) of each outlined plane. "interpolate" fills the space between the planes
+        that are perpendicular to the most frequent axis.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from napari_mamamia.core.edits import Action, Edit, Voxel
 from napari_mamamia.core.provenance import Setting
 
 OUTLINE_STEP: Final = "outline"
-"""Name of the step that an outline makes, by which growing finds the outlined slices."""
+"""Name of the step that an outline makes; growth finds the outlined slices by this name."""
 
 _OPEN_MM: Final = 3.0  # our choice
 _OPEN_SHARE: Final = 0.1  # of the contour's length; our choice
@@ -73,7 +73,7 @@ def fill_contour(points: Sequence[Voxel], axis: int, shape: Sequence[int]) -> Dr
 
 
 def open_text(points: Sequence[Voxel], spacing_mm: Sequence[float]) -> str:
-    """Return a note on a contour whose ends are far apart, or "" if it is almost closed.
+    """Return a note if the ends of a contour are far apart, or "" if the contour is almost closed.
 
     Ends are far apart if their distance is more than 3 mm and more than a tenth of the contour's
     length.
@@ -122,7 +122,7 @@ def _widen_outline(outline: DrawnOutline, grown: tuple[Box, NDArray[np.bool_]]) 
 
 
 def _cut_part(part: tuple[Box, NDArray[np.bool_]], wanted: Box) -> NDArray[np.bool_]:
-    """Return the boolean voxels of a box in a different box, with False outside the first box."""
+    """Return the boolean voxels of a box on the box `wanted`, False outside the original box."""
     box, voxels = part
     out = np.zeros(wanted.shape, np.bool_)
     start = [max(a, b) for a, b in zip(box.start, wanted.start, strict=True)]

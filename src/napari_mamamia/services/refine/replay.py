@@ -1,4 +1,4 @@
-"""Rebuild a mask from its journal, and check that its strokes can be repeated."""
+"""Rebuild a mask from its journal, and check that replaying its strokes gives the same mask."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +31,7 @@ _NOTE: Final = "replayed from the journal"
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The result of a replay.
+    """The result of replaying a journal.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Replay:
     summary
         The summary of the strokes, their path, the tools and the time.
     n_strokes, n_repeated
-        The number of brush strokes that were repeated from their parameters, and the number that
+        The number of brush strokes that were replayed from their parameters, and the number that
         gave identical voxels. Both are None without images.
     notes
         Sentences on differences and omissions.
@@ -65,7 +65,7 @@ class Replay:
 
 @dataclass(slots=True)
 class _Repeated:
-    """The number of repeated strokes, and the step numbers of strokes with a different result.
+    """The number of replayed strokes, and the step numbers of strokes with a different result.
 
     `n_of_other_rules` counts strokes that were computed by a different version of the rules.
     `n_learned` counts strokes that a network proposed; a replay never runs the network.
@@ -195,7 +195,7 @@ def _image_notes(play: JournalPlay, case: Case) -> list[str]:
     then = play.sittings[-1].opened.phases
     if not then or then == now:
         return []
-    return ["the images are not the ones that were edited, so replayed strokes may differ"]
+    return ["the images differ from the images that were edited, so replayed strokes may differ"]
 
 
 def _stroke_notes(repeated: _Repeated) -> list[str]:

@@ -1,4 +1,4 @@
-"""The effect of a SmartPaint stroke for display in the window: voxels, volume and advice."""
+"""The effect of a SmartPaint stroke as shown in the window: voxels, volume and advice."""
 
 from dataclasses import dataclass
 from math import pi
@@ -17,10 +17,10 @@ from napari_mamamia.smartpaint.session.session import EditingSession
 
 _MM3_PER_ML: Final = 1000.0
 _LITTLE: Final = 0.05
-"""Fraction of the ball's volume below which a stroke counts as a small change. Our choice."""
+"""Fraction of the brush sphere's volume below which a stroke is a small change. Our choice."""
 
 _SPECK: Final = 0.2
-"""Fraction of the ball's volume below which a first stroke counts as a tiny lesion. Our choice."""
+"""Fraction of the brush sphere's volume below which a first stroke is a tiny lesion. Our choice."""
 
 LARGER_ADVICE: Final = "Make the circle a little larger than the tumour, and press again."
 WHOLE_ADVICE: Final = (
@@ -59,7 +59,7 @@ class StrokeChange:
 
 
 def settle_kept(work: StrokeWork) -> KeptStroke:
-    """Return the result of a stroke without forbidden changes, with its change compressed."""
+    """Return a stroke's result without forbidden changes, and its change in compressed form."""
     return keep_stroke(work, settle_stroke(work))
 
 
@@ -88,7 +88,7 @@ def describe_stroke(
 
 
 def name_other(labels: NDArray[np.uint8], locked: frozenset[int], point: Voxel) -> str:
-    """Return a note that the locked lesion at a point is not changed, or ""."""
+    """Return a note that the locked lesion at a point is not changed, or "" without a lesion."""
     place = tuple(
         min(max(round(index), 0), size - 1) for index, size in zip(point, labels.shape, strict=True)
     )

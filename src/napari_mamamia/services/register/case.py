@@ -54,7 +54,7 @@ class VolumeChange:
 
     @property
     def warning(self) -> str:
-        """Warning if the change is above 10 % or the volume was 0 before registration, or ""."""
+        """A warning if the volume changed by over 10 % or was 0 before registration, or ""."""
         if math.isnan(self.before_cc) or abs(self.percent) <= MOST_CHANGE_PERCENT:
             return ""
         change = "from nothing" if math.isnan(self.percent) else f"{self.percent:+.0f} %"
@@ -104,7 +104,10 @@ def register_case(
 
 
 def _volume_change(before: Case, after: Case, mask: NDArray[Any] | None) -> VolumeChange:
-    """Return the FTV in the mask's box + 10 mm; if it is 0 or unknown, the volume of PE >= 70 %."""
+    """Return the FTV in the mask's box with a margin of 10 mm, before and after registration.
+
+    If it is 0 or unknown, the volume of voxels with a PE of at least 70 % is returned instead.
+    """
     if mask is None or not mask.any():
         return VolumeChange(reason="there is no mask for the measurement")
     first, then = _ftv_cc(before, mask), _ftv_cc(after, mask)

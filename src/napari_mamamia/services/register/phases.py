@@ -1,4 +1,4 @@
-"""Register many cases into a new data set without changing the original."""
+"""Register many cases and write them to a new data set without changing the original."""
 
 import shutil
 from collections.abc import Sequence
@@ -217,14 +217,14 @@ def _write_note(
 
 
 def copy_beside_cases(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> None:
-    """Copy the data set's other files, which are the clinical rows of `case_ids` and the splits."""
+    """Copy the data set's other files: the clinical rows of `case_ids`, and the splits."""
     _write_clinical(opened, case_ids, out)
     if opened.data_set.splits is not None:
         _copy_file(opened.data_set.splits, out / opened.data_set.splits.name)
 
 
 def _write_clinical(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> None:
-    """Write the rows of the cases; rows of cases from an earlier run in `out` are kept."""
+    """Write the clinical rows of the cases; rows from an earlier run in `out` are kept."""
     matches = (_record_of(opened, case_id) for case_id in case_ids)
     records = [record for record in matches if record is not None]
     there = next((path for name in CLINICAL_NAMES if (path := out / name).is_file()), None)
@@ -244,7 +244,7 @@ def _write_clinical(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> 
 
 
 def _record_of(opened: OpenDataSet, case_id: str) -> CaseRecord | None:
-    """Return a case's clinical row with the times from any source in the data set."""
+    """Return a case's clinical row, with its times from any source in the data set."""
     record = opened.record(case_id)
     sources = opened.data_set.case(case_id).phases
     times = tuple(source.time_s for source in sources if source.time_s is not None)

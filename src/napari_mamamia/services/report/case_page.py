@@ -90,7 +90,7 @@ def make_case_page(reading: CaseReading) -> Page:
 
 
 def describe_mask(name: str, provenance: Provenance) -> str:
-    """Return a description of the mask and how it was made, if known."""
+    """Return a description of the mask and, if known, of how it was made."""
     if provenance.maker not in _MAKERS:
         return name
     parts = [f"{name} ({_MAKERS[provenance.maker]} {provenance.name}".rstrip()]
@@ -151,7 +151,7 @@ def _tell_lesions(reading: CaseReading) -> PageSection:
 
 
 def _list_small(reading: CaseReading) -> tuple[str, ...]:
-    """Return a sentence about lesions that are too small for a curve type, or ()."""
+    """Return a sentence about lesions that are too small for a curve type, or () without such."""
     grid = reading.case.grid
     names = [
         lesion.facts.name
@@ -337,14 +337,14 @@ def _tell_methods(reading: CaseReading) -> PageSection:
 # Choice of pictures: the readers' key images, followed by the largest slice of each lesion.
 
 MOST: Final = 6
-"""Largest number of pictures of one kind, which keeps the page printable. Our choice."""
+"""Largest number of pictures of each kind, so that the page can be printed. Our choice."""
 _ELLIPSE_CORNERS: Final = 64
 _CONTRAST: Final = "first post-contrast minus pre-contrast"
 
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """A slice of a case to be shown: its plane, its index and the image."""
+    """A slice of a case to show in a picture: its plane, its index and the image."""
 
     plane: Plane
     place: int
@@ -384,7 +384,7 @@ def _list_pictures(reading: CaseReading) -> Iterator[tuple[_Slice, KeyPicture, s
 
 
 def place_of(grid: Grid, plane: Plane, point_mm: Any) -> int:
-    """Return the index of the displayed slice nearest to a point, within the volume."""
+    """Return the index of the displayed slice in the volume that is nearest to a point."""
     frame = grid.display_frame(plane)
     position = _to_shown(grid, frame, np.asarray(point_mm, np.float64)[None])[0]
     n_slices = grid.shape[frame.order[0]]
@@ -394,7 +394,7 @@ def place_of(grid: Grid, plane: Plane, point_mm: Any) -> int:
 def _to_shown(
     grid: Grid, frame: DisplayFrame, points_mm: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return points (n, 3) as positions in the shown (slice, row, column)."""
+    """Return points (n, 3) in RAS mm as positions on the displayed (slice, row, column) axes."""
     voxels = grid.to_voxel(points_mm)[:, list(frame.order)]
     last = np.array([grid.shape[axis] - 1 for axis in frame.order])
     positions: NDArray[np.float64] = np.where(frame.flips, last - voxels, voxels)
@@ -438,7 +438,7 @@ def _show_slice(reading: CaseReading, one: _Slice, lesion: Lesion | None) -> tup
 
 
 def _choose_volume(case: Case, phase: int | None) -> tuple[NDArray[Any], str]:
-    """Return the volume to show and its name, which is a phase or the first subtraction."""
+    """Return the volume to show and its name; the volume is a phase or the first subtraction."""
     if phase is not None and phase < len(case.phases):
         return case.signal[phase], phase_and_time(phase, case.times_s[phase], case.n_before)
     after = case.n_before
@@ -449,7 +449,7 @@ def _choose_volume(case: Case, phase: int | None) -> tuple[NDArray[Any], str]:
 
 
 def _is_on(grid: Grid, item: Measurement, one: _Slice) -> bool:
-    """Return whether `one` has a measurement's plane and is the slice nearest to each point."""
+    """Return whether a measurement lies in the plane of `one`, with all points nearest to it."""
     return item.plane == one.plane and all(
         place_of(grid, one.plane, point) == one.place for point in item.points_mm
     )

@@ -138,7 +138,7 @@ def _choose_record(
     records: Mapping[FindingsKey, FindingsRecord],
     reader: str,
 ) -> tuple[FindingsRecord | None, tuple[str, ...]]:
-    """Return the record to report, and a note on readers who are not included."""
+    """Return the record to report, and a note about readers who are not included."""
     of_case = [
         record
         for key, record in records.items()

@@ -65,7 +65,7 @@ def list_lesion_measures(facts: LesionFacts, size: LesionSize) -> tuple[Measure,
 
 
 def measure_drawn(drawn: Measurement, case: Case | None) -> tuple[Measure, ...]:
-    """Return the measures of a drawn measurement; empty for an arrow or a key image.
+    """Return the measures of a drawn measurement; an arrow or a key image has none.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def measure_drawn(drawn: Measurement, case: Case | None) -> tuple[Measure, ...]:
 
 
 def say_measures(measures: tuple[Measure, ...]) -> str:
-    """Return measures as the text next to a drawing.
+    """Return measures as the text that is shown next to a drawing.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from napari_mamamia.services.batch.work import CaseInputs
 
 _MARGIN_MM: Final = 13.0
 _DOTS_PER_INCH: Final = 96
-"""Resolution of the layout in dots per inch, which the image widths in the template use."""
+"""Resolution of the page layout in dots per inch, which the template's image widths assume."""
 _BINDINGS: Final = ("PyQt6", "PySide6")
 
 

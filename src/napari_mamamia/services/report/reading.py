@@ -54,7 +54,7 @@ class ReportSource:
 
 @dataclass(frozen=True, slots=True)
 class ReportRecords:
-    """The records in a workspace: findings, measurements, and notes on damaged records."""
+    """The records in a workspace: findings, measurements, and notes about damaged records."""
 
     findings: Mapping[FindingsKey, FindingsRecord]
     measurements: MeasurementRecord
@@ -201,7 +201,7 @@ def read_case(
 
 @dataclass(frozen=True, slots=True)
 class ReportMask:
-    """The mask for a case's report; `name` describes it, or explains why there is none.
+    """The mask for a case's report; `name` describes the mask, or explains why there is none.
 
     `reader` is the reader who drew the mask in this workspace, or "".
     """

@@ -41,7 +41,7 @@ FOLDER: Final = "dicom"
 IDENTIFIED: Final = "dicom_identified"
 """Folder of objects with the patient's name, separate from objects that can be shared."""
 _MEANING: Final = 64
-"""Largest length of a code meaning in DICOM (VR LO)."""
+"""Maximum length of a code meaning in DICOM (VR LO)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,6 @@ def _find_laterality(lesion: Lesion, rows: Sequence[AnswerRow]) -> str:
 def _code_measures(
     measures: tuple[Measure, ...], *, is_computed: bool = False
 ) -> tuple[CodedNumber, ...]:
-    """Return the defined measures as coded numbers."""
     return tuple(
         CodedNumber(
             (measure.code.value, measure.code.scheme, measure.name),

@@ -1,4 +1,4 @@
-"""The table of scored cases, up to 100,000 rows: filter, search, sort, facets, failure kinds.
+"""The table of scored cases, with up to 100,000 rows: filter, search, sort, failure kinds.
 
 Slow functions report their progress. Values that the window needs while drawing, such as a cell or
 a count, are stored.
@@ -48,7 +48,7 @@ _MOST_LABELS: Final = 62
 _SIZES: Final = "small, moderate and large by the 20th and 80th percentile of reference volume"
 
 Pairs = Mapping[str, tuple[Path | None, Path | None]]
-"""Reference and prediction by case id."""
+"""Reference and prediction files by case id; None for a missing file."""
 _MOST_TAGS: Final = 60
 
 
@@ -117,7 +117,7 @@ class CaseTable:
 
 @dataclass(frozen=True, slots=True)
 class CaseQuery:
-    """A query: rows with all chosen (facet, value) pairs and all words, sorted by a key."""
+    """A query for the rows with all chosen (facet, value) pairs and all words, sorted by a key."""
 
     chosen: tuple[tuple[str, str], ...] = ()
     words: tuple[str, ...] = ()
@@ -204,7 +204,7 @@ def numbers_of(rows: Sequence[CaseScore], field: str) -> NDArray[np.float64]:
 
 
 def ranks_of_texts(texts: Sequence[str]) -> NDArray[np.float64]:
-    """Return the alphabetical rank of each string, (n,) float64; NaN for an empty string."""
+    """Return the alphabetical rank of each string, (n,) float64, or NaN for an empty string."""
     letters = max(1, min(max(map(len, texts), default=0), _SORTED_LETTERS))
     array = np.empty(len(texts), dtype=f"<U{letters}")
 
@@ -225,7 +225,7 @@ def text_key(name: str, texts: Sequence[str]) -> SortKey:
 def worst_first(
     ids: NDArray[np.float64], dsc: NDArray[np.float64], distance_mm: NDArray[np.float64]
 ) -> NDArray[np.intp]:
-    """Return the order of the cases (n,): cases without Dice first, then by ascending Dice.
+    """Return the order (n,) of the cases: cases without Dice first, then by ascending Dice.
 
     Ties are sorted by descending distance, then by `ids`.
     """
@@ -327,9 +327,9 @@ def _make_facets(
 
 
 def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, ...]:
-    """Return the facets of the groups of every case for scoring and reporting.
+    """Return the facets of all cases for the groups that are scored or reported.
 
-    The scores have the groups of scored cases only; the groups of other cases are computed here.
+    The scores contain only the groups of scored cases; the groups of other cases are computed here.
     """
     result, cohort = model.segmentation, model.cohort
     if cohort is None:
@@ -365,7 +365,7 @@ def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, .
 def _merge_groupings(
     variable: str, n: int, parts: Sequence[tuple[NDArray[np.intp], groups.Grouping]]
 ) -> Facet:
-    """Return the facet of a variable for all n cases from groupings of subsets of rows."""
+    """Merge groupings of subsets of rows into the facet of a variable for all n cases."""
     every = tuple(dict.fromkeys(label for _, grouping in parts for label in grouping.labels))
     # The groups of a row are the bits of one number; groups without their own bit share the last
     # bit.

@@ -1,4 +1,4 @@
-"""Read and summarise the clinical table for a list of cases, with ids spelled as in the list."""
+"""Read and summarise the clinical table of a list of cases, with ids spelled as in the list."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -91,7 +91,7 @@ def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Cohort:
 
 
 def _wrap_lines(title: str, text: str) -> list[str]:
-    """Wrap a text to the terminal's width, with the title before the first line."""
+    """Wrap text to the width of the terminal, with the title before the first line."""
     return wrap(
         text,
         _WIDTH,
@@ -165,7 +165,7 @@ def _read_patient_id(record: CaseRecord) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ClinicalSummary:
-    """The contents of a clinical table as lines, with a question if a needed field is missing.
+    """The contents of a clinical table as lines, and a question if a needed field is missing.
 
     `answer` is the column choice that confirms the proposal in the question, and `action` its
     label. `answer` is None if there is no proposal, or no column of case ids is known.

@@ -31,7 +31,7 @@ from napari_mamamia.services.score.text import describe_left_out
 _log = logging.getLogger(__name__)
 
 WEIGHTS_SHOWN: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Fairness weights for which ranks are listed; the figure shows all weights."""
+"""Fairness weights for which ranks are listed; the figure covers all weights."""
 _SHOWN_EXCLUDED: Final = 100
 
 

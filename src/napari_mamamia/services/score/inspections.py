@@ -47,7 +47,7 @@ LOOKED_AT: Final = (
     ScoreStatus.PREDICTION_MISSING,
     ScoreStatus.GRID_MISMATCH,
 )
-"""Statuses of cases that have a reference and are therefore inspected."""
+"""Statuses of the cases that have a reference, which are therefore inspected."""
 _NO_IMAGES: Final = "Low contrast was not checked, because there is no data set with images."
 
 
@@ -68,7 +68,7 @@ class CaseInspection:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """The inspected cases, and a note on missing contrast checks, or "" if all cases had images."""
+    """The inspected cases, and a note about missing contrast checks, or "" if none is missing."""
 
     cases: tuple[CaseInspection, ...]
     note: str = ""
@@ -121,7 +121,6 @@ def look_at_case(
 
 
 def _count_lesions(both: MatchedParts) -> LesionCounts:
-    """Count the lesions in the foreground that Dice uses."""
     pair = both.measured.pair
     reference, prediction = pair.overlap_reference, pair.overlap_prediction
     if (reference != (pair.reference != 0)).any() or (prediction != (pair.prediction != 0)).any():
@@ -161,7 +160,7 @@ def look_for_contrast(
 
 
 def looks_of(cases: Sequence[CaseInspection], settings: ScoreSettings) -> Looks:
-    """Return the inspections of a run with a note on missing contrast checks."""
+    """Return the inspections of a run with a note about missing contrast checks."""
     return Looks(tuple(cases), _describe_contrast(cases, settings))
 
 

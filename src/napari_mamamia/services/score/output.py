@@ -42,7 +42,7 @@ Content = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A value, with the reason if it is NaN."""
+    """A value, and the reason if the value is NaN."""
 
     value: float
     reason: str
@@ -185,7 +185,7 @@ def _read_disparity(found: VariableOdds) -> _Number:
 
 
 def _each_variable(own: Mapping[str, _Number], otherwise: str) -> dict[str, _Number]:
-    """Return a value for each scored variable; a value that was not computed is undefined."""
+    """Return the value of each scored variable, which is undefined if it was not computed."""
     missing = _Number(float("nan"), otherwise)
     return {name: own.get(name, missing) for name in FAIRNESS_VARIABLES}
 
@@ -208,7 +208,7 @@ def _list_reasons(
 
 
 def _describe_odds(by_variable: Mapping[str, _Number], result: ResponseResult) -> Content:
-    """Return the disparity of each scored variable; without groups, its only value is null."""
+    """Return the disparity of each scored variable; without groups, the only value is null."""
     counted = {variable.variable for variable in result.cohort.odds.variables}
     nothing = dict.fromkeys(("by_chance", "beyond_chance", "interval", "resampling_range"))
     return {
@@ -269,7 +269,7 @@ def _describe_range(interval: Interval | None) -> Content | None:
 def _describe_intervals(
     intervals: Iterable[Interval], uncertainty: GroupUncertainty, prefix: str
 ) -> Content:
-    """Return the 95 % interval of each value, and its limits by other methods.
+    """Return the 95 % interval of each value, and the limits computed by other methods.
 
     The interval of a value that includes gaps between groups is computed from contrasts, and its
     percentiles are the ``resampling_range``. Single disparities are listed with their variable.

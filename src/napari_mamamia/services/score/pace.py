@@ -27,7 +27,7 @@ class Pace:
         self._is_over = False
 
     def line(self, progress: Progress, now_s: float) -> str:
-        """Return the text for a progress report at the time `now_s` in s (of any clock)."""
+        """Return the text for a progress report; `now_s` is the time in s from any clock."""
         if self._is_over:
             return f"{self._n_cases} of {self._n_cases} cases · {progress.text}"
         if not self._counts_cases(progress):

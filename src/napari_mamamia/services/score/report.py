@@ -1,4 +1,4 @@
-"""Write the report of a scoring run, with its worst cases and the stability of models' ranks."""
+"""Write the report of a scoring run, including its worst cases and the stability of ranks."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,10 @@ from napari_mamamia.services.score.settings import ScoreSettings
 _ROUNDING: Final = 1e-9
 _NAMED: Final = 3
 _MOST_CASES: Final = 20_000
-"""Largest number of cases for ranking in resamples; with more cases, ranks hardly change."""
+"""Largest number of cases for which models are ranked in resamples.
+
+With more cases, ranks hardly change between resamples.
+"""
 REPORT: Final = "report.html"
 FIGURES: Final = "figures"
 
@@ -102,8 +105,8 @@ def guarded_score(model: ModelScores, cohort: Cohort | None) -> float:
     """Return a model's ranking score with the least favourable values for empty predictions.
 
     A challenge shows this score next to the official score. If a profile assigns a value to an
-    empty prediction, a model could narrow the gaps by returning empty predictions for the best
-    group. The result is NaN if no prediction is empty.
+    empty prediction, a model could narrow the gaps between groups by returning empty predictions
+    for the best group. The result is NaN if no prediction is empty.
     """
     profile = profile_named(model.profile)
     if not profile.unusable.empty_is_value or count_model(model).rejected:
@@ -354,7 +357,7 @@ def _make_columns(looks: Looks) -> tuple[CaseColumn, ...]:
 def picture_pair(
     model: str, case_id: str, files: tuple[Path | None, Path | None], settings: ScoreSettings
 ) -> list[CasePicture]:
-    """Return the image of a case from its reference and prediction; empty without a prediction.
+    """Return the image of a case from its reference and prediction, or [] without a prediction.
 
     If the masks can no longer be read or compared, a `MamamiaError` is raised.
     """

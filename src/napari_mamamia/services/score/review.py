@@ -28,7 +28,7 @@ _MOST_VOXELS: Final = 20_000
 
 
 class Agrees(IntEnum):
-    """The values of an agreement map; 0 means background in both masks."""
+    """The values of an agreement map: 0 is background in both masks."""
 
     CORRECT = 1
     FALSE = 2
@@ -173,7 +173,7 @@ def _find_parts(wrong: NDArray[np.bool_]) -> Iterator[tuple[Box, NDArray[np.bool
 
 
 def _reach_mm(part: NDArray[np.bool_], own_box: Box, edge: NDArray[np.intp], grid: Grid) -> float:
-    """Return the largest distance of a region from the voxels `edge` in mm, on the common crop."""
+    """Return the largest distance in mm of a region from the voxels `edge`, on the common crop."""
     if not len(edge):
         return float("nan")
     if np.count_nonzero(part) > _MOST_VOXELS:

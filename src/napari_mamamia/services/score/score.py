@@ -119,7 +119,7 @@ def tags_for(case_ids: Sequence[str], settings: ScoreSettings) -> Mapping[str, t
 
 
 def _read_cost(prediction: Path | None) -> dict[str, Any]:
-    """Return the cost recorded in a mask's provenance, or {} without a provenance."""
+    """Return the costs recorded in a mask's provenance, or {} if there is no provenance."""
     if prediction is None or not sidecar_path(prediction).exists():
         return {}
     try:
@@ -136,7 +136,7 @@ def _read_cost(prediction: Path | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class FoundPairs:
-    """The files of each case, and the cases that are known to be unusable before reading.
+    """The files of each case, and the cases that are known to be unusable without being read.
 
     `problems` has the status and the reason for these cases. `outside` has the ids of files that
     are not in the list of cases and are not scored.
@@ -153,7 +153,7 @@ def find_pairs(reference: Path, prediction: Path, cases: CaseList | None = None)
 
 
 def _list_ids(own: MaskListing, other: MaskListing) -> list[str]:
-    """Return the other folder's ids, spelled as in this folder if both folders have them."""
+    """Return the ids in the folder `other`, spelled as in `own` if both folders have them."""
     spelled = {case_key(case_id): case_id for case_id in own.masks}
     ids = (*other.masks, *other.problems, *map(bare_id, other.masks))
     return [spelled.get(case_key(case_id), case_id) for case_id in ids]
@@ -246,7 +246,7 @@ def join_listings(reference: MaskListing, prediction: MaskListing) -> FoundPairs
 
 
 def find_lost_zeros(pairs: Pairs) -> dict[str, str]:
-    """Return a hint if a missing prediction may exist under a different spelling of the case id."""
+    """Return hints on missing predictions that may exist under a different spelling of the id."""
     reasons = {}
     for names in alike_ids(pairs):
         lacking = [name for name in names if pairs[name][0] and not pairs[name][1]]
@@ -427,7 +427,7 @@ _OF_MANY: Final = MappingProxyType(
         ),
     }
 )
-"""Fragments of case warnings, with the cohort note for cases that have this warning."""
+"""Fragments of case warnings, and the cohort note for the cases that have such a warning."""
 _TAKING: Final = "Collecting the scores of the cases"
 
 _STATUS: Final = MappingProxyType(
@@ -530,7 +530,7 @@ def score_pairs(
     store: Path | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> Scored:
-    """Score all pairs of one model and compute the cohort's numbers.
+    """Score all pairs of one model and compute the cohort's metrics.
 
     `place`, `store` and `existing` are as in `run_batch`.
 
@@ -627,7 +627,7 @@ def _case_id(row: CaseScore) -> str:
 
 
 def _fill_empty(row: CaseScore, profile: Profile) -> CaseScore:
-    """Return the row of an empty prediction with the values that the profile defines."""
+    """Return the row of an empty prediction with the values that the profile assigns to it."""
     if row.status is not ScoreStatus.PREDICTION_EMPTY or not profile.unusable.empty_is_value:
         return row
     norm_hd = profile.norm_hd_one_empty if isnan(row.norm_hd) else row.norm_hd

@@ -105,7 +105,7 @@ def _describe_clinical(model: ModelScores) -> list[str]:
 
 
 def describe_left_out(model: ModelScores) -> list[str]:
-    """Return a warning that cases are excluded and that models must therefore not be ranked."""
+    """Return a warning that cases are excluded, so that models must not be ranked."""
     text = not_for_ranking(model.segmentation.counted) if model.segmentation else ""
     return [text] if text else []
 
@@ -301,7 +301,7 @@ def _describe_costs(model: ModelScores) -> list[str]:
 
 
 def _list_small_groups(variable: VariableFairness, result: SegmentationResult) -> list[str]:
-    """Name the small groups, except those that the lines on disparities name."""
+    """Name the small groups, except those that the lines on disparities already name."""
     named = {
         group.group
         for disparity in result.uncertainty.disparities

@@ -255,7 +255,7 @@ def _join_regions(
 def _compare_plane(
     grown: Grown, outline: Outline, grid: Grid, tolerance_mm: float
 ) -> tuple[float, float]:
-    """Return the areas well outside and missing well inside an outline, as fractions."""
+    """Return the excess area outside an outline and the missing area inside, as fractions."""
     start, stop = [0, 0, 0], list(grid.shape)
     start[outline.axis], stop[outline.axis] = outline.index, outline.index + 1
     box = Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))

@@ -167,7 +167,7 @@ def settle_stroke(work: StrokeWork) -> SettledStroke:
 
 
 def preview_stroke(work: StrokeWork) -> Preview:
-    """Return an approximation of the result of `settle_stroke` in a tenth of the time."""
+    """Return an approximate result of `settle_stroke`, which takes a tenth of the time."""
     if work.box.is_empty:
         return Preview(work.box, np.zeros(work.box.shape, np.bool_))
     scene = _make_scene(work)
@@ -182,7 +182,7 @@ def preview_stroke(work: StrokeWork) -> Preview:
 
 
 def _is_learned(brush: Brush, scene: Scene) -> bool:
-    """Return whether the network computes a stroke, which is never so for a whole lesion."""
+    """Return whether the network computes a stroke; it never computes one for a whole lesion."""
     return brush.tool is Tool.LEARNED and scene.whole_mm is None
 
 

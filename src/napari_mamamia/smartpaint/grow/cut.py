@@ -257,7 +257,7 @@ class _State:
 
 
 def _view_ends(array: Floats, axis: int) -> tuple[Floats, Floats]:
-    """Return views of the first and of the second voxel of each pair along `axis`."""
+    """Return views of the first and the second voxels of all neighbour pairs along `axis`."""
     moved = array.swapaxes(0, axis)
     first: Floats = moved[:-1].swapaxes(0, axis)
     second: Floats = moved[1:].swapaxes(0, axis)

@@ -267,7 +267,7 @@ def blocks(array: NDArray[Any], factors: Sequence[int], join: np.ufunc) -> NDArr
 
 
 AT_LIMIT: Final = "of the mask lies at the edge of the search area"
-"""Text in the note on a region that reached the edge of its search area."""
+"""Text in the note about a region that reached the edge of its search area."""
 
 _FEWEST: Final = 10  # voxels of surroundings needed for a comparison; our choice
 _LEAST_CONTRAST: Final = (

@@ -50,7 +50,7 @@ class Slice:
 def slices_of(
     outlines: Sequence[Outline], grid: Grid, tolerance_mm: float
 ) -> tuple[tuple[Slice, ...], tuple[str, ...]]:
-    """Return one outlined slice for each plane, and notes on changes to the outlines.
+    """Return one outlined slice for each plane, and notes about changes to the outlines.
 
     Outlines of one plane are joined, and their holes are filled, because a closed line encloses the
     lesion. Voxels deeper than the tolerance are certainly inside, or the whole outline if no voxel

@@ -64,7 +64,7 @@ class GrowSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outline:
-    """The inside of an outline that a reader drew in one plane.
+    """The area inside an outline that a reader drew in one plane.
 
     Parameters
     ----------

@@ -328,7 +328,7 @@ class RecordedMask:
         self.history.move(jump.stop)
 
     def _find_row_to_undo(self, label: int | None) -> int:
-        """Return the row of the last step, or of the last step of `label`; 0 if there is none."""
+        """Return the row of the last step (with `label`, of that lesion), or 0 if there is none."""
         if label is None or not self.can_undo:
             return self.position if self.can_undo else 0
         return max(edits.standing_rows(self.steps[: self.position], label), default=0)

@@ -30,10 +30,10 @@ _WAYS_OUT: Final = (
     "napari.window.view.toggle_fullscreen",
 )
 _USUAL_POINTS: Final = 9
-"""Default font size of napari in points."""
+"""Default size of napari's font in points."""
 _NOTES_PLACE: Final = "_update_default_dock_area"
 _AROUND_TITLE: Final = 8
-"""Pixels above and below a dock title in total, as in napari's style sheet."""
+"""Total number of pixels above and below a dock title, as in napari's style sheet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ThemeColours:
 
 
 def bare(viewer: Any) -> Any:
-    """Return the underlying viewer if napari passes a proxy.
+    """Return the underlying viewer, which napari may have wrapped in a proxy.
 
     The proxy wraps every layer that it returns, so ``layer in selection`` fails. napari's menu
     passes the viewer, but ``add_plugin_dock_widget`` and commands pass the proxy.
@@ -66,7 +66,7 @@ def current_viewer() -> Any | None:
 
 
 def list_ways_out(window: QMainWindow) -> list[QAction]:
-    """Return napari's menu actions that close the window or program, or toggle full screen.
+    """Return napari's menu actions that close the window or program, or that toggle full screen.
 
     These actions keep their shortcuts while the menu is hidden. Qt triggers the shortcut of a
     hidden menu only if the action is also added to the window.
@@ -77,7 +77,7 @@ def list_ways_out(window: QMainWindow) -> list[QAction]:
 
 
 def asks_before_close(window: Any, event: Any) -> bool:
-    """Let napari ask before anything is closed; return whether the event must be ignored.
+    """Let napari ask for confirmation before closing; return whether the event must be ignored.
 
     napari asks only in its handler for closing by the window frame, after our event filters have
     saved, closed and restored everything (napari 0.9.2, `_qt/qt_main_window.py`, ``closeEvent``).
@@ -103,7 +103,7 @@ def focus_canvas(viewer: Any) -> None:
 
 
 def forget_history(layer: Labels) -> None:
-    """Clear the undo history of a labels layer after its data were replaced.
+    """Clear the undo history of a labels layer after its data have been replaced.
 
     napari keeps the history, and the next undo would write old voxels into the new mask (napari
     0.9.2, `napari/layers/labels/labels.py`, ``_reset_history``). Without the private method this
@@ -137,7 +137,7 @@ def slice_scrolling(viewer: Any) -> list[Any]:
 
 
 def redraw_part(layer: Labels, part: tuple[slice, slice, slice]) -> None:
-    """Redraw the box `part` of a labels layer after its data were changed there in place.
+    """Redraw the box `part` of a labels layer whose data were changed there in place.
 
     `part` contains slices along the layer's axes (slice, row, column). Slice caches of small
     integer layers share memory with the data, so only the texture needs an update (napari 0.9.2,
@@ -154,10 +154,10 @@ def redraw_part(layer: Labels, part: tuple[slice, slice, slice]) -> None:
 
 
 def square_off_brush(viewer: Any) -> None:
-    """Remove the background box of napari's brush circle, a dark square at the pointer.
+    """Remove the dark background square that napari draws behind its brush circle.
 
-    The box is drawn next to the circle and remains when the circle is hidden (napari 0.9.2,
-    `napari/_vispy/overlays/brush_circle.py`, whose ``_on_visible_change`` ignores the box).
+    The square is drawn next to the circle and remains when the circle is hidden (napari 0.9.2,
+    `napari/_vispy/overlays/brush_circle.py`, whose ``_on_visible_change`` ignores the square).
     """
     with suppress(KeyError, AttributeError):
         viewer.canvas.overlays["_brush_circle"].box = False
@@ -274,7 +274,7 @@ def canvas_of(view: Any) -> QWidget | None:
 
 
 def text_scale() -> float:
-    """Return the desktop's text scale relative to 96 dots per inch, at least 1."""
+    """Return the desktop's text scale relative to 96 dots per inch, which is at least 1."""
     screen = QGuiApplication.primaryScreen()
     return 1.0 if screen is None else max(float(screen.logicalDotsPerInch()) / 96, 1.0)
 
@@ -339,15 +339,15 @@ def _put_title(dock_ref: Any, bar: Any) -> None:
 def add_unnoted_dock(window: Any, widget: QWidget, name: str, area: str) -> Any:
     """Add a dock without saving its area in napari's settings.
 
-    napari saves the area of each new dock immediately, to open the dock there the next time (napari
-    0.9.2, `_qt/widgets/qt_viewer_dock_widget.py`, ``_update_default_dock_area``), but this program
-    places the dock.
+    napari saves the area of each new dock immediately, so that it opens there the next time (napari
+    0.9.2, `_qt/widgets/qt_viewer_dock_widget.py`, ``_update_default_dock_area``). This program
+    places the dock itself.
     """
     return _add_dock(window, widget, name, area, lambda _dock, _area: None)
 
 
 def add_noted_dock(window: Any, widget: QWidget, name: str) -> Any:
-    """Add a dock in its last area, which napari saves if its settings are writable."""
+    """Add a dock in its last area; napari saves the area if its settings are writable."""
     note = getattr(QtViewerDockWidget, _NOTES_PLACE, None)
 
     def note_if_writable(dock: Any, area: Any) -> None:

@@ -1,4 +1,4 @@
-"""Scheduling of napari's drawing, with one redraw for several changes over several iterations.
+"""Scheduling of napari's drawing: one redraw for several changes, spread over several iterations.
 
 The module uses napari's private attributes. Each use is guarded; without these attributes, napari
 draws as usual.
@@ -21,7 +21,7 @@ from napari_mamamia.widgets.adapter.patches import is_on, patch, patch_within
 _CONTROLS: Final = "layer controls"
 """objectName of the dock with the layer controls (napari 0.9.2, `_qt/qt_viewer.py`)."""
 _NOWHERE_MM: Final = -1e9
-"""Coordinate in mm outside of every volume."""
+"""Coordinate in mm that lies outside every volume."""
 _MEASURED: Final = (
     *("data", "scale", "units", "translate", "rotate", "shear", "affine", "axis_labels"),
 )
@@ -30,7 +30,7 @@ _MEASURED: Final = (
 
 @contextmanager
 def drawn_once(layers: Any) -> Iterator[None]:
-    """Rebuild napari's scene graph once, on exit, for all layers added or removed in the context.
+    """Rebuild napari's scene graph only once, on exit, for all layer changes in the context.
 
     A canvas prepared by `split_drawing` does most of this work in the next event-loop iteration.
     """
@@ -41,7 +41,7 @@ def drawn_once(layers: Any) -> Iterator[None]:
 @patch_within
 @contextmanager
 def sliced_once(viewer: Any) -> Iterator[None]:
-    """Slice all layers once, on exit, for all changes of position and layers in the context.
+    """Slice all layers only once, on exit, for all changes of position and layers in the context.
 
     napari slices twice at each slider step, and once for each layer that is added or gets new data
     (napari 0.9.2, `napari/components/viewer_model.py`, ``_update_layers``). Inside the context,
@@ -76,7 +76,7 @@ def sliced_once(viewer: Any) -> Iterator[None]:
 @patch_within
 @contextmanager
 def measured_once(viewer: Any) -> Iterator[None]:
-    """Measure the existing layers once, on exit, for all changes in the context.
+    """Measure the existing layers only once, on exit, for all changes in the context.
 
     napari needs 3 to 8 ms to lay out axes, sliders and their numbers each time a layer is moved or
     gets new data (napari 0.9.2, `napari/components/viewer_model.py`, ``_on_layers_change``). A
@@ -252,7 +252,7 @@ def guard_canvas(view: Any) -> None:
 
 
 def insert_unchosen(layers: Any, place: int, layer: Layer) -> None:
-    """Insert a layer without selecting it if another layer is selected.
+    """Insert a layer without selecting it, if another layer is selected.
 
     napari selects each new layer, and selecting the previous layer again switches controls, buttons
     and cursor twice (napari 0.9.2, `containers/_selectable_list.py`, ``insert``). Without the
@@ -274,7 +274,7 @@ def insert_unchosen(layers: Any, place: int, layer: Layer) -> None:
 
 @patch
 def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
-    """Create the controls of a layer (the box at the top left) when it is first selected.
+    """Delay creating the controls of a layer (the box at the top left) until it is first selected.
 
     napari creates about fifty widgets for each inserted layer, which takes 40 to 90 ms (napari
     0.9.2, `layer_controls/qt_layer_controls_container.py`, ``_add``). A layer for which `is_late`
@@ -288,7 +288,7 @@ def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
 
 
 class _LateControls(QObject):
-    """An object that replaces the empty frame in `box` by the selected layer's controls."""
+    """An object that replaces the empty frame in `box` with the controls of the selected layer."""
 
     def __init__(self, box: Any, layers: Any, is_late: Callable[[Layer], bool]) -> None:
         super().__init__(box)

@@ -28,7 +28,7 @@ _DASHES: Final = 28
 
 @patch
 def late_drawing(layer: Labels) -> None:
-    """Create the pen and polygon overlays of a labels layer when a drawing mode is chosen.
+    """Delay creating a labels layer's pen and polygon overlays until a drawing mode is chosen.
 
     napari creates both when the layer is inserted, which takes 20 to 30 ms even if the user never
     draws (napari 0.9.2, `napari/layers/labels/labels.py`, ``_overlays``).
@@ -111,7 +111,7 @@ class BrushRings:
         self.look = RingStyle()
 
     def show(self, look: RingStyle) -> None:
-        """Use this style in every view that the pointer enters."""
+        """Use a style in every view that the pointer enters."""
         self.look = look
         for circle in tuple(self._drawn):
             self._dress_circle(circle)
@@ -150,7 +150,7 @@ class BrushRings:
 
 
 def make_circle(viewer: Any) -> None:
-    """Let napari create its hidden brush cursor early, which takes 25 ms.
+    """Let napari create its hidden brush cursor in advance, which takes 25 ms.
 
     Otherwise napari creates the cursor when the first tool is chosen.
     """

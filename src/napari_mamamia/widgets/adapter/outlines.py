@@ -1,4 +1,4 @@
-"""Masks that the GPU draws as smooth outlines with a casing, instead of napari's contours.
+"""Masks that the GPU draws as smooth lines with a dark border, instead of napari's contours.
 
 The module uses napari's private attributes. Each use is guarded; without these attributes, napari
 draws contours that are one voxel wide.
@@ -60,7 +60,7 @@ void draw_outline() {
 
 
 _SPARE_LINE: Final = "_mamamia_spare_line"
-"""Attribute of a canvas that stores the visual created by `stock_line`."""
+"""Name of the canvas attribute that stores the visual created by `stock_line`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class LineStyle:
 
 @patch
 def draw_smooth_outlines(view: Any, look_of: Callable[[Layer], LineStyle | None]) -> None:
-    """Draw masks that are added to a view later in the style returned by `look_of`.
+    """Draw masks that are added to a view later in the style that `look_of` returns.
 
     `view` is a `QtViewer`. A layer for which `look_of` returns None is drawn by napari as usual.
     """
@@ -125,7 +125,7 @@ def _give_line(
 
 
 class SmoothOutline:
-    """The outline of one layer in one view; each colour map updates the style."""
+    """The outline of one layer in one view; a new colour map of the layer updates its style."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ class SmoothOutline:
 
 @patch
 def stock_line(view: Any) -> None:
-    """Create the visual for the next outline in a `QtViewer` early, which takes 10 ms."""
+    """Create the visual for the next outline in a `QtViewer` in advance, which takes 10 ms."""
     canvas: Any = getattr(view, "canvas", None)
     if canvas is not None and _SPARE_LINE not in vars(canvas):
         vars(canvas)[_SPARE_LINE] = _make_line()

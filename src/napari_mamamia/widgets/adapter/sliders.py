@@ -1,4 +1,4 @@
-"""napari's sliders below the canvas, with space for text and the slice numbers of the case.
+"""napari's sliders below the canvas, with enough space for text and with the case's slice numbers.
 
 The module uses napari's private attributes. Each use is guarded; without these attributes, napari's
 sliders are unchanged.
@@ -26,7 +26,7 @@ _PARTS: Final = ("_create_sliders", "_trim_sliders", "_update_range", "slider_wi
 
 @dataclass(frozen=True, slots=True)
 class SliderNumbers:
-    """Numbering of a slider's steps.
+    """The numbering of a slider's steps.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ def fit_slider_texts(view: Any) -> None:
 
 @patch
 def number_sliders(view: Any, read: Callable[[int], SliderNumbers | None]) -> None:
-    """Show and accept the numbers that `read` returns for the axis of each slider.
+    """Show the numbers that `read` returns for the axis of each slider, and accept typed numbers.
 
     napari counts the steps of all layers together, starting at the first step (napari 0.9.2,
     `_qt/widgets/qt_dims_slider.py`, ``_update_slice_labels``, ``_set_slice_from_label``), and if a
@@ -130,7 +130,7 @@ def _create_sliders(sliders_ref: Any, count: int) -> None:
 
 
 def _keep_sliders(sliders_ref: Any, count: int) -> None:
-    """Keep the sliders of the remaining axes, with new numbers, whereas napari would delete all.
+    """Keep the sliders of the remaining axes with new numbers; napari would delete all sliders.
 
     When an axis is added or removed, napari creates all sliders again, which takes 5 to 15 ms each
     (napari 0.9.2, `_qt/widgets/qt_dims.py`, ``_update_nsliders``). Axes and sliders are added and
@@ -187,7 +187,7 @@ def _take_over(sliders: Any) -> None:
 
 
 class _NumberTaker(QObject):
-    """A handler for numbers that are typed for a slider, which exists as long as the slider.
+    """A handler for numbers that are typed into a slider's field; it exists as long as the slider.
 
     Qt checks that the object of a bound method still exists before the call. A `partial` crashed
     the program when its slider was deleted while it had the keyboard focus (PyQt 6.11).

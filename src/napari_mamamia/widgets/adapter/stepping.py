@@ -1,4 +1,4 @@
-"""Faster slice steps that show the same image without redundant work of napari.
+"""Faster slice steps that show the same image without napari's redundant work.
 
 The module uses napari's private attributes. Each use is guarded; without these attributes, napari
 steps as usual.
@@ -47,7 +47,7 @@ class _LightStep:
         self._sliced: tuple[object, ...] = ()
 
     def slice_layers(self, *, layers: Sequence[Any], dims: Any, force: bool = False) -> Any:
-        """Slice layers as napari does; without `force`, keep their extents."""
+        """Slice layers as napari does, but keep their extents unless `force` is true."""
         viewer = self._viewer()
         is_whole = viewer is not None and len(layers) == len(viewer.layers)
         self._sliced = _read_place(viewer) if is_whole else ()
@@ -57,7 +57,7 @@ class _LightStep:
             return self._submit(layers=layers, dims=dims)
 
     def follow_number(self, _event: object = None) -> None:
-        """Slice for a new slice number, unless the layers were sliced at this position in mm."""
+        """Slice the layers for a new slice number, unless already sliced at this position."""
         viewer = self._viewer()
         if viewer is not None and self._sliced != _read_place(viewer):
             viewer._update_layers()
@@ -150,7 +150,7 @@ def _is_plain(layer: Any, cut: Any) -> bool:
 
 
 def _is_followed(before: Any, cut: Any) -> bool:
-    """Return whether an earlier slice becomes `cut` once its image and position are replaced.
+    """Return whether an earlier slice becomes `cut` if its image and position are replaced.
 
     All other properties must be equal, and the slice must not be a tile.
     """
@@ -159,7 +159,7 @@ def _is_followed(before: Any, cut: Any) -> bool:
 
 
 def _find_way(state: Any) -> Any:
-    """Return the matrix from mm to voxels for the hidden axes, with the offset last.
+    """Return the matrix from mm to voxels for the hidden axes, with the offset as the last column.
 
     The matrix is derived from the voxels that napari computes for some points (0 mm, and 1 mm along
     two axes at a time, as the margins of a thick slice), so all rules of napari are included.

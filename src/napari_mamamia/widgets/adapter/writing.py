@@ -1,10 +1,10 @@
-"""Canvas text, text boxes and the scale bar, which are drawn together as one cached image.
+"""Canvas text, text boxes and the scale bar, drawn together as one cached image.
 
 The module uses napari's private attributes. Each use is guarded; without these attributes, napari
 draws as usual.
 
-napari redraws each text for every slice although none of them changes. This takes twelve of
-seventeen GPU programs and a third of the GUI thread's time for a step.
+napari redraws each text for every slice although no text changes. This takes twelve of seventeen
+GPU programs and a third of the GUI thread's time for a step.
 """
 
 from collections.abc import Callable
@@ -68,7 +68,7 @@ def _update_node(writing: "StillWriting", real: Callable[..., None], node: Any =
 
 
 class StillWriting:
-    """The cached image of a canvas's text; `is_drawn` is whether the last frame used the image."""
+    """The cached image of a canvas's text; `is_drawn` says whether the last frame used it."""
 
     def __init__(self, view: Any, canvas: Any, surface: Any) -> None:
         self._canvas: Any = ref(canvas)
@@ -102,7 +102,7 @@ class StillWriting:
         self._nodes, self._whole, self._bare, self._program = [], [], [], None
 
     def draw(self, real: Callable[[], None], visual: Any) -> None:
-        """Draw the canvas, with text from the cached image if the image is still valid.
+        """Draw the canvas, using the cached image for its text if the image is still valid.
 
         Other framebuffers (screenshots, picking at the pointer) are drawn in full.
         """
@@ -187,7 +187,7 @@ def _make_blendable(node: Any) -> bool:
 
 
 def _take_photograph(surface: Any, nodes: list[Any]) -> NDArray[np.uint8]:
-    """Return the pixels of nodes as premultiplied (rows, columns, RGBA), with the top row first."""
+    """Return the pixels of some nodes as premultiplied (rows, columns, RGBA), top row first."""
     gloo: Any = import_module("vispy.gloo")
     surface.set_current()
     width, height = surface.physical_size

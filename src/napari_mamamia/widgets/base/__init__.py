@@ -2,5 +2,5 @@
 
 `session` stores the open data, `service_record` lists the service calls (tests pass fakes), `jobs`
 runs jobs in threads, `notify` sends messages, and `message_place` shows messages. `layers` defines
-every metadata key, and `keys` is the only table of shortcuts.
+every metadata key, and `keys` holds the only table of shortcuts.
 """

@@ -1,4 +1,4 @@
-"""Blinding rules that list the hidden data that each layer, service and page would reveal.
+"""Rules of blinding: which hidden data each layer, service and page would reveal.
 
 A layer with a hidden role is never created, a service that would read or compute hidden data raises
 an error, and a blocked page shows the reason instead of its content.
@@ -28,7 +28,7 @@ _NUMBERS: Final = frozenset({Hidden.NUMBERS})
 _COMPARISON: Final = frozenset({Hidden.REFERENCE, Hidden.MODEL, Hidden.OTHER_READERS})
 
 Shown = Mapping[Any, frozenset[Hidden]]
-"""The data that each role, service or page reveals; access is blocked if any of these is hidden."""
+"""The data that each role, service or page reveals; access is blocked if any of them is hidden."""
 
 ROLES: Final[Shown] = MappingProxyType(
     {

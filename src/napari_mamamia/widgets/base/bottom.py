@@ -20,8 +20,8 @@ class BottomDock:
     """A dock with a panel in the viewer's window; without a window, its methods do nothing.
 
     The dock first gets an empty container, then the panel in the next event-loop iteration, and
-    then the content of the panel step by step, because Qt takes 90 ms to style the content for its
-    new window, and napari takes 50 ms for a dock.
+    then the panel's content step by step, because Qt takes 90 ms to style the content for its new
+    window, and napari takes 50 ms for a dock.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class BottomDock:
             self._turns.start([*steps, lambda: self._give_height(least_share)])
 
     def take_at_most(self, share: float) -> None:
-        """Limit the dock to a fraction of the window's height in the next iteration."""
+        """Limit the dock to a fraction of the window's height, in the next event-loop iteration."""
         self._turns.start([lambda: self._lower_dock(share)])
 
     @property
@@ -83,7 +83,7 @@ class BottomDock:
 
     @property
     def share_left(self) -> float:
-        """The fraction of the window's width that remains for the results next to the work list."""
+        """The fraction of the window's width that is left for the results next to the work list."""
         dock = self._find_dock()
         if dock is None:
             return 1 - _LEAST_OF_LIST
@@ -104,8 +104,8 @@ class BottomDock:
     def follow_list(self, is_list: bool) -> None:
         """Hide the dock while the work list fills the image area, and show it again afterwards.
 
-        Otherwise the dock would take nearly half of the width and all of the height, and half of
-        the height later.
+        Otherwise the dock would take nearly half of the width and all of the height, and later half
+        of the height.
         """
         self._is_list = is_list
         dock = self._find_dock()

@@ -11,7 +11,7 @@ _IDLE_MS = 1000
 
 
 class EventLoopSteps(QObject):
-    """A runner of one step per event-loop iteration; new steps replace the remaining steps."""
+    """A runner that executes one step per event-loop iteration; new steps replace pending steps."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -37,7 +37,7 @@ class EventLoopSteps(QObject):
 
 
 class IdleCollection(QObject):
-    """Garbage collection that runs between two user actions, not during a stroke."""
+    """Garbage collection that runs between two user actions rather than during a stroke."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

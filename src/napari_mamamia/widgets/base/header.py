@@ -1,4 +1,4 @@
-"""The always visible header with the open case, visible masks, saved state and running job."""
+"""The permanent header with the open case, visible masks, saved state and running job."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -50,7 +50,7 @@ _ABOVE, _BELOW = 4, 6
 
 
 class MessagePlace(QWidget):
-    """A reserved line for messages, so that controls stay under the pointer.
+    """A line reserved for messages, so that controls remain under the pointer.
 
     A long message shows its first words, and its full text on demand. A warning or an error is
     shown in full immediately and covers the controls below, except for a line set by `spare`. The
@@ -87,18 +87,18 @@ class MessagePlace(QWidget):
     # ----------------------------------------------------------- for the header
 
     def spare(self, line: QWidget) -> None:
-        """Never cover this line of the panel; a long message goes below it."""
+        """Set a line of the panel that messages never cover; a long message is shown below it."""
         self._spared = line
         line.installEventFilter(self)
 
     def set_alone(self, is_alone: bool) -> None:
-        """Set whether the line has no neighbours, which lets a message use the remaining space."""
+        """Set whether the line has no neighbours, so that a message may use the remaining space."""
         if self._is_alone != is_alone:
             self._is_alone = is_alone
             self.lay_out()
 
     def say(self, level: str, text: str) -> None:
-        """Show a message, with warnings and errors in full; "" removes it."""
+        """Show a message, in full if it is a warning or an error; "" removes the message."""
         self.message.setText(text)
         self.message.setToolTip(text)
         set_level(self.message, level)
@@ -238,10 +238,10 @@ class MessagePlace(QWidget):
 
 
 class _Sheet(QFrame):
-    """The sheet on which a message covers its line and the controls below.
+    """The frame in which a message covers its line and the controls below.
 
     The signal `left` is emitted when the user continues elsewhere, and `room_changed` when the
-    parent is resized. All connections end when the sheet is deleted.
+    parent is resized. All connections end when the frame is deleted.
     """
 
     left = Signal()
@@ -317,10 +317,10 @@ class _FirstWords(QLabel):
 
 _LINE_HEIGHT = 24
 _CASE_LETTERS = 18
-"""Number of letters of the case id that always stay visible, to identify the exam."""
+"""Number of letters of the case id that always remain visible, to identify the exam."""
 _PROGRESS_WIDTH = 60
 _FEWEST_LETTERS = 8
-"""Minimum number of letters of the running job's title; its tooltip has the full title."""
+"""Minimum number of visible letters of the running job's title; the tooltip has the full title."""
 _MOST_READER_WIDTH = 130
 _CASE_TIP = tr("The open case.")
 _SAVED_TIP = tr("Whether your mask is saved and its strokes are recorded.")
@@ -336,12 +336,12 @@ class MaskChip:
 
 
 class Header(QFrame):
-    """The header. Its signals are user requests, and `mask_toggled` carries a role and a bool.
+    """The header; its signals are user requests, and `mask_toggled` carries a role and a bool.
 
     Attributes
     ----------
     name_keys
-        Function that replaces the default keys in a text by the user's keys.
+        Function that replaces the default keys in a text with the user's keys.
     """
 
     previous_wanted = Signal()
@@ -424,7 +424,7 @@ class Header(QFrame):
             control.setToolTip(self.name_keys(with_key(words, "hide_masks")))
 
     def dress(self, text_colour: str) -> None:
-        """Draw the colour squares of the masks with a frame that contrasts with the theme."""
+        """Draw the colour squares of the masks with a border that contrasts with the theme."""
         for role, chip in self._chips.items():
             chip.setIcon(chip_icon(MASK_COLOURS[role], text_colour))
 
@@ -454,7 +454,7 @@ class Header(QFrame):
         self.reader_asked.emit(False)
 
     def ask_reader(self, known: str | None) -> None:
-        """Ask for the reader's name in the line of the masks."""
+        """Ask for the reader's name in the line that shows the masks."""
         self.reader_name.setText(known or "")
         self._who.setText(tr("Reading as") if known else tr("Reader name?"))
         self._asked_from = QApplication.focusWidget()
@@ -494,11 +494,11 @@ class Header(QFrame):
             self.say(Level.HINT, "")
 
     def spare(self, line: QWidget) -> None:
-        """Never cover this line of the panel with a message."""
+        """Set a line of the panel that messages never cover."""
         self._place.spare(line)
 
     def drop_hint(self) -> None:
-        """Remove a hint about the last action; warnings and errors stay."""
+        """Remove a hint about the last action; warnings and errors are kept."""
         if self._level == Level.HINT:
             self.say(Level.HINT, "")
 

@@ -1,4 +1,4 @@
-"""Jobs in threads with progress and cancelling; each lane keeps only its newest request."""
+"""Jobs in threads, with progress and cancelling; each lane keeps only its newest request."""
 
 import atexit
 import logging
@@ -29,17 +29,17 @@ _log = logging.getLogger(__name__)
 _REPORT_EVERY_S = 0.05
 _POLL_S = 0.05
 _LAST_S = 5.0
-"""Seconds to wait for a stopped job when the program closes; a system call may block longer."""
+"""Time in s to wait for a stopped job when the program closes; a system call may block longer."""
 _STOPPED = tr("{}: stopped")
 _TOO_LATE = tr("{}: the files are being written, and the job will end shortly")
 
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job request. Its `lane` names the purpose.
+    """A requested job; its `lane` names the purpose.
 
-    A new request replaces older requests in the lane. `shown` is whether the header shows the
-    progress.
+    A new request replaces older requests in the same lane. `shown` says whether the header shows
+    the progress.
     """
 
     number: int
@@ -50,7 +50,7 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class _Answers(Generic[T]):
-    """Callbacks for the outcomes of one request."""
+    """Callbacks for the possible outcomes of one request."""
 
     then: Callable[[T], object]
     failed: Callable[[Exception], object]
@@ -84,7 +84,7 @@ class _Answers(Generic[T]):
 
 
 class _Worker(QObject):
-    """A thread that runs one job; its signals reach the GUI thread through the event loop."""
+    """A worker that runs one job in a thread; its signals reach the GUI through the event loop."""
 
     progressed = Signal(object, object)
     ended = Signal(object, object)
@@ -130,7 +130,7 @@ class _Worker(QObject):
         return self._work()
 
     def stop(self) -> bool:
-        """Ask the job to stop; return False if it is writing and can no longer be stopped."""
+        """Ask the job to stop; return False if it is writing and therefore cannot be stopped."""
         # One lock is used for both, so a stop comes either before the first byte is written or
         # too late.
         with self._turn:
@@ -190,7 +190,7 @@ class JobRunner(QObject):
         shown: bool = True,
         in_turn_of: str = "",
     ) -> RunningJob:
-        """Run `work` in a thread, then call one of `then`, `failed` and `stopped` exactly once.
+        """Run `work` in a thread, then call exactly one of `then`, `failed` and `stopped` once.
 
         An older request in the same lane is stopped immediately, and its result is discarded. A job
         that is writing (`Progress.binding`) continues alongside the new job until it ends.
@@ -213,7 +213,7 @@ class JobRunner(QObject):
             Function that returns whether the result still belongs to the displayed data. If not,
             only `ended` is called.
         discard
-            Callback for a result that is no longer needed, which may keep a file open.
+            Callback for a result that is no longer needed, because it may keep a file open.
         in_turn_of
             A lane whose jobs must end before the work begins, because a stopped job may keep files
             open.
@@ -240,7 +240,7 @@ class JobRunner(QObject):
         return ticket
 
     def cancel(self, lane: str) -> None:
-        """Stop any job in `lane`, because its result is no longer needed.
+        """Stop any job in `lane` because its result is no longer needed.
 
         A job that is writing (`Progress.binding`) continues until it ends.
         """
@@ -270,7 +270,7 @@ class JobRunner(QObject):
         return lane in self._newest
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until all threads end, such as before closing; return False if some still run."""
+        """Wait until all threads have ended; return False if this takes longer than `timeout_s`."""
         end = time.monotonic() + timeout_s
         for worker in tuple(self._workers.values()):
             worker.thread.join(max(0.0, end - time.monotonic()))

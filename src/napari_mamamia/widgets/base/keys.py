@@ -1,4 +1,4 @@
-"""The table of shortcuts for key bindings, tooltips and the help panel (key `?`).
+"""The table of shortcuts, used for key bindings, tooltips and the help panel (key `?`).
 
 napari uses digits and C E F L M P V X Z B - = [ ] on labels layers, the arrow keys, and many keys
 with Ctrl. Our shortcuts avoid napari's keys for viewers, labels and images; a test compares the two
@@ -18,16 +18,16 @@ from napari_mamamia.widgets.base.pages import list_pages
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A shortcut: a row of the table.
+    """A shortcut, which is a row of the table.
 
     `binding` is napari's name of the key, and `shown` is the displayed name. The action of a `held`
     key is called with True when the key is pressed and with False when it is released. A `by_qt`
     key is a Qt shortcut of the window, because napari has no name for the key. An `on_mask` key
-    acts only while a tool of the Refine page is active on the reader's own mask, and has priority
-    over napari's key there. An `on_image` key replaces a key that napari uses on images and whose
-    action has an effect only in 3-D views. A key with a `page` does nothing while another page is
-    shown. An `everywhere` key also acts on the viewer even if it is `on_mask`. An `on_edit` key has
-    priority over napari's key on the edited mask, whether or not a tool is active.
+    acts only while a tool of the Refine page is active on the reader's own mask, where it has
+    priority over napari's key. An `on_image` key replaces a key that napari uses on images and
+    whose action has an effect only in 3-D views. A key with a `page` does nothing while another
+    page is shown. An `everywhere` key also acts on the viewer even if it is `on_mask`. An `on_edit`
+    key has priority over napari's key on the edited mask, whether or not a tool is active.
     """
 
     action: str
@@ -224,11 +224,11 @@ NAPARI_KEYS: Final = (
     ("arrows", tr("previous, next slice")),
     ("V", tr("show or hide the selected layer")),
 )
-"""napari's keys on the reader's mask while none of our tools is active, for the help panel."""
+"""napari's keys for the reader's mask while none of our tools is active, for the help panel."""
 
 
 def with_key(text: str, action: str) -> str:
-    """Return a tooltip with the shortcut of `action` at the end.
+    """Return a tooltip with the shortcut of `action` appended.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def bind_mask_keys(
 def bind_edit_keys(
     layer: Any, actions: Mapping[str, Callable[..., object]], keys: Sequence[Key] = KEYS
 ) -> None:
-    """Bind the shortcuts for undo and redo on the edited mask, with priority over napari's keys."""
+    """Bind the undo and redo shortcuts on the edited mask, with priority over napari's keys."""
     for key in keys:
         if key.on_edit:
             layer.bind_key(key.binding, _bind_action(key, actions[key.action]), overwrite=True)

@@ -37,7 +37,7 @@ METADATA_KEY: Final = "napari_mamamia"
 AXIS_LABELS: Final = ("slice", "row", "column")
 _PHASE_AXES: Final = 4
 _IMAGE_BLENDING: Final = "translucent_no_depth"
-"""Blending that ``viewer.add_image`` sets, but that a layer created without a viewer lacks.
+"""Blending mode that ``viewer.add_image`` sets, but that a layer created without a viewer lacks.
 
 An image that writes depth values would hide the masks above it if equal depths do not pass.
 """
@@ -78,7 +78,7 @@ MASK_ROLES: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerTag:
-    """Identity of a layer: its case and content.
+    """Identity of a layer: its case and its content.
 
     `phase` is the phase of a 3-D layer, or None if the layer has all phases or no particular phase.
     `times_s` are the acquisition times of a layer of phases. For a difference, `minus` is the
@@ -150,12 +150,12 @@ def array_of(layer: Layer) -> NDArray[Any]:
 
 
 def case_of(layer: Layer) -> Case:
-    """Return the case whose phases a layer shows, with the same memory.
+    """Return a case with the phases that a layer shows, which share the layer's memory.
 
     Raises
     ------
     GridMismatchError
-        As `array_of`.
+        As in `array_of`.
     """
     signal = array_of(layer)
     tag = tag_of(layer)

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Finished(Generic[T]):
-    """Outcome of a job that ran to its end."""
+    """Outcome of a job that was completed."""
 
     result: T
 
@@ -40,7 +40,7 @@ Outcome: TypeAlias = Finished[T] | Stopped | Failed
 
 
 def outcome_of(work: Callable[[], T]) -> Outcome[T]:
-    """Run `work` and return its outcome, so that no exception leaves a worker thread."""
+    """Run `work` and return its outcome, so that no exception escapes the worker thread."""
     try:
         return Finished(work())
     except Cancelled:
@@ -72,11 +72,11 @@ class Level(StrEnum):
 
 
 class Notifier(QObject):
-    """A notifier that shows messages once in the header, and errors also as napari notifications.
+    """A notifier that shows each message in the header, and errors also as napari notifications.
 
     The signal `said` carries the level and the text after `cover` has removed words that a blinded
-    reader must not see, for example in file names. `withdrawn` carries the text of a hint whose
-    reason has ended.
+    reader must not see, for example in file names. `withdrawn` carries the text of a hint that no
+    longer applies.
     """
 
     said = Signal(object, str)
@@ -91,7 +91,7 @@ class Notifier(QObject):
         self.said.emit(Level.HINT, self.cover(text))
 
     def withdraw(self, text: str) -> None:
-        """Remove a hint if it is still shown, because the state that it describes has ended."""
+        """Remove a hint if it is still shown, because it no longer applies."""
         self.withdrawn.emit(self.cover(text))
 
     def warn(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Records of the window's pages, first from the core and then from installed features."""
+"""Records of the window's pages: pages of the core, then pages of installed features."""
 
 from functools import cache
 from typing import Final
@@ -62,7 +62,7 @@ BUILT_IN: Final = (
 
 @cache
 def list_pages() -> tuple[Page, ...]:
-    """Return all pages; a feature's page cannot take the name of another page."""
+    """Return all pages; a feature's page cannot use the name of another page."""
     pages = {page.name: page for page in BUILT_IN}
     for feature in list_features():
         add_named(pages, feature, feature.pages, "page")

@@ -141,10 +141,10 @@ from napari_mamamia.smartpaint.grow.prompts import grow_from_box
 
 
 class ServiceSet:
-    """A set of services; each subclass lists functions as static methods.
+    """A set of services; each subclass lists its functions as static methods.
 
     Type checkers see the signature of each function, so wrong arguments are errors.
-    ``Set(name=other)`` replaces the function `name` by `other`.
+    ``Set(name=other)`` replaces the function `name` with `other`.
 
     Raises
     ------
@@ -165,7 +165,7 @@ class ServiceSet:
 
 
 class PredictServices(ServiceSet):
-    """The services of the Predict page; omitted fields are the real functions."""
+    """The services of the Predict page; by default, the real functions."""
 
     model_channels = staticmethod(model_channels)
     kinetic_channels = staticmethod(kinetic_channels)
@@ -185,7 +185,7 @@ class PredictServices(ServiceSet):
 
 
 class KineticServices(ServiceSet):
-    """The services of the Kinetics page; omitted fields are the real functions."""
+    """The services of the Kinetics page; by default, the real functions."""
 
     begin_map = staticmethod(begin_map)
     fill_plane = staticmethod(fill_plane)
@@ -216,7 +216,7 @@ class KineticServices(ServiceSet):
 
 
 class ImportServices(ServiceSet):
-    """The services of the Import page; omitted fields are the real functions."""
+    """The services of the Import page; by default, the real functions."""
 
     source_of = staticmethod(dicom_source)
     look = staticmethod(look_at_source)
@@ -229,7 +229,7 @@ class ImportServices(ServiceSet):
 
 
 class FindingServices(ServiceSet):
-    """The services of the Findings page; omitted fields are the real functions."""
+    """The services of the Findings page; by default, the real functions."""
 
     load_form = staticmethod(load_findings_form)
     open = staticmethod(open_findings)
@@ -243,7 +243,7 @@ class FindingServices(ServiceSet):
 
 
 class MeasureServices(ServiceSet):
-    """The services for measuring on the image; omitted fields are the real functions."""
+    """The services for measuring on the image; by default, the real functions."""
 
     begin_log = staticmethod(begin_log)
     describe = staticmethod(describe_drawn)
@@ -253,7 +253,7 @@ S = TypeVar("S", bound=ServiceSet)
 
 
 class Services(ServiceSet):
-    """All services that the window calls; omitted fields are the real functions.
+    """All services that the window calls; by default, the real functions.
 
     Each installed feature adds its service sets under their names.
     """
@@ -270,7 +270,7 @@ class Services(ServiceSet):
             self.__dict__[name] = others[name] if name in others else kind()
 
     def of_feature(self, name: str, kind: type[S]) -> S:
-        """Return the service set of a feature, or the replacement of this set."""
+        """Return the service set of a feature, or its replacement in this set."""
         return cast("S", self.__dict__[name])
 
     recognise = staticmethod(recognise)

@@ -31,7 +31,7 @@ from napari_mamamia.widgets.base.layers import Role
 
 @dataclass(slots=True, eq=False)
 class SessionMask:
-    """A mask of the open case. `buffer` is the uint8 ``(z, y, x)`` array of its layer.
+    """A mask of the open case; `buffer` is the uint8 ``(z, y, x)`` array of its layer.
 
     `labels` are the values of the mask's file, if it exists. `started_from` names the origin of a
     refined mask before its first edit, and `saved` is the version on disk. `file` is the workspace
@@ -148,14 +148,14 @@ class Session(QObject):
         return f"{self._listed.index(self.listed_id) + 1} / {len(self._listed)}"
 
     def neighbour(self, by: int) -> str | None:
-        """Return the case `by` positions away in the queue, or None beyond its ends."""
+        """Return the case that is `by` positions away in the queue, or None beyond its ends."""
         if self.listed_id not in self.queue:
             return self.queue[0] if self.queue else None
         index = self.queue.index(self.listed_id) + by
         return self.queue[index] if 0 <= index < len(self.queue) else None
 
     def lists(self, opened: OpenDataSet) -> bool:
-        """Return whether a data set is the listed one and has the same workspace."""
+        """Return whether a data set, with the same workspace, is the listed one."""
         return self.opened is not None and self.opened.place == opened.place
 
     def shows(self, case: Case) -> bool:
@@ -186,7 +186,7 @@ class Session(QObject):
         self.coming_changed.emit()
 
     def set_data_set(self, opened: OpenDataSet) -> None:
-        """Set the opened data set; the open case stays until the user chooses another case."""
+        """Set the listed data set; the open case remains until the user chooses another case."""
         self.opened = opened
         self.data_set_changed.emit()
 
@@ -236,7 +236,7 @@ class Session(QObject):
             self.case_changed.emit()
 
     def use_registered(self, case: Case | None) -> None:
-        """Show registered phases of the open case, or its original phases if None."""
+        """Show registered phases of the open case, or its original phases if `case` is None."""
         if case is not self.registered:
             self.registered = case
             self.phases_changed.emit()
@@ -262,7 +262,7 @@ class Session(QObject):
         self.reader_changed.emit()
 
     def set_queue(self, queue: list[str], *, is_list: bool = True) -> None:
-        """Set the order of the next cases, as in the list or otherwise as in the results."""
+        """Set the order of the next cases, as in the list or, if not `is_list`, the results."""
         self.queue = queue
         if is_list:
             self._listed = queue

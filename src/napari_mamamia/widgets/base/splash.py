@@ -1,4 +1,4 @@
-"""The splash screen, which appears before napari's imports, because these take seconds.
+"""The splash screen, shown before napari is imported, because its imports take seconds.
 
 This module imports only Qt.
 """
@@ -32,7 +32,7 @@ def new_application() -> QApplication:
 
 
 class _Splash(QLabel):
-    """A splash image that closes when the window of the program is shown."""
+    """A splash image that closes when the program's window is shown."""
 
     def timerEvent(self, event: QTimerEvent | None) -> None:
         widgets = QApplication.topLevelWidgets()
@@ -41,7 +41,7 @@ class _Splash(QLabel):
 
 
 def show_splash(app: QApplication, name: str) -> QLabel:
-    """Show a splash screen until the window of the program appears.
+    """Show a splash screen until the program's window appears.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""The Batch page, and the results of a data set in the panel at the bottom of the window."""
+"""The Batch page, and the results of a scored data set in the panel at the bottom of the window."""

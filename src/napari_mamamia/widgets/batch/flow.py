@@ -1,4 +1,4 @@
-"""Controller of the Batch page: a scoring run, its state and its results."""
+"""Controller of the Batch page: the scoring run, its state and its results."""
 
 import time
 from dataclasses import replace

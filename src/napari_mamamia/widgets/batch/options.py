@@ -187,7 +187,7 @@ class BatchSettings:
 
 
 class BatchOptions(QWidget):
-    """The initially collapsed settings; `has_cluster` is whether the extra is installed."""
+    """The settings, collapsed at first; `has_cluster` says if the cluster extra is installed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -214,7 +214,7 @@ class BatchOptions(QWidget):
         self.body.hide()
 
     def show_cluster(self, installed: bool) -> None:
-        """Show whether a run can use a cluster."""
+        """Show whether a run can use a cluster, that is, whether the extra is installed."""
         self._has_cluster = installed
         self._follow_place()
 

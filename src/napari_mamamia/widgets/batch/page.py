@@ -1,4 +1,4 @@
-"""The Batch page: score folders of masks, with case count, rate and remaining time."""
+"""The Batch page: scores folders of masks, and shows case count, rate and remaining time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -139,7 +139,7 @@ class ModelsField(QWidget):
 
 
 class _NameField(QLineEdit):
-    """A name field that is as wide as the labels of the other fields."""
+    """A name field that is at least as wide as the labels of the other fields."""
 
     def sizeHint(self) -> QSize:
         """Return the width of the widest label plus the frame of the field."""
@@ -149,7 +149,7 @@ class _NameField(QLineEdit):
 
 
 class _Line(QWidget):
-    """A row with name, folder, browse button and remove button."""
+    """A row with fields for name and folder, a browse button and a remove button."""
 
     changed = Signal()
     remove_wanted = Signal()
@@ -196,7 +196,7 @@ class _Line(QWidget):
         return self.name.text().strip() or Path(self.path).name
 
     def number(self, number: int) -> None:
-        """Name the controls by the row's number; the first row has no number."""
+        """Set the objectNames of the controls by the row's number; the first row has no number."""
         end = f"_{number + 1}" if number else ""
         for part, name in (
             (self.name, "batch_model"),
@@ -207,7 +207,7 @@ class _Line(QWidget):
             part.setObjectName(f"{name}{end}")
 
     def offer(self, folders: Offered, *, keep: bool) -> None:
-        """Offer folders, and select the first unless the field keeps its text."""
+        """Offer folders, and select the first folder unless the field keeps its text."""
         before = self.folder.currentText()
         self.folder.blockSignals(True)
         self.folder.clear()
@@ -239,7 +239,7 @@ class _Line(QWidget):
 
 
 class BatchClinical(QWidget):
-    """The clinical table; `confirmed` is emitted when the user accepts the proposed columns.
+    """The fields for the clinical table; `confirmed` reports that proposed columns are accepted.
 
     The accepted columns are in `columns`.
     """
@@ -309,7 +309,7 @@ _PROFILE_TEXTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BatchFolders:
-    """Reference, clinical table, profile and output folder of a batch."""
+    """The reference, clinical table, profile and output folder of a batch."""
 
     reference: Path | None = option(
         None,
@@ -352,7 +352,7 @@ class BatchFolders:
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """The settings of a requested run; with `place` None, it runs in this program without a limit.
+    """The settings of a requested run; if `place` is None, it runs in this program without a limit.
 
     `case_list` is a file of the cases to score, or None for all cases with a reference.
     """
@@ -368,7 +368,7 @@ class BatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class BatchDefaults:
-    """Initial values from the open data set: mask folders by title, and the output folder."""
+    """Initial values from the open data set: titled mask folders, and the output folder."""
 
     reference: Path | None
     predictions: tuple[tuple[str, Path], ...]
@@ -438,7 +438,7 @@ class BatchPage(QWidget):
             self.say(tr("Searching for the masks"))
 
     def show_progress(self, fraction: float, text: str) -> None:
-        """Show the progress of the run as a bar and a text."""
+        """Show the progress of the run as a bar and as text."""
         self.progress.setValue(round(fraction * _STEPS))
         self.say(text)
 

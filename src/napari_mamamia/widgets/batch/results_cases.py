@@ -45,7 +45,7 @@ _LETTER_WIDTH: Final = 5.5
 POOR_DICE: Final = 0.5
 """Dice below which a result is poor, because fewer voxels are shared than differ (our choice)."""
 GOOD_DICE: Final = 0.7
-"""Dice from which a result is good (Zijdenbos et al., IEEE Trans. Med. Imaging 13, 1994)."""
+"""Dice at or above which a result is good (Zijdenbos et al., IEEE Trans. Med. Imaging 13, 1994)."""
 _CAUTION: Final = (ScoreStatus.REFERENCE_EMPTY, ScoreStatus.BOTH_EMPTY)
 
 Cell = tuple[case_table.CaseTable, int]
@@ -54,7 +54,7 @@ Cell = tuple[case_table.CaseTable, int]
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column with title and unit, description, sort key, value and number of digits."""
+    """A column with its title and unit, description, sort key, value and number of digits."""
 
     title: str
     tip: str
@@ -101,7 +101,7 @@ def _find_reason(cell: Cell) -> str:
 
 _METRICS: Final = tuple(metrics_at(Place.CASES))
 _N_FIRST: Final = 2
-"""Number of metrics before the failures, which a narrow table should not hide."""
+"""Number of metrics shown before the failures, which must remain visible in a narrow table."""
 _COLUMNS: Final = (
     _Column("case", tr("Name of the case."), "case", lambda c: c[0].rows[c[1]].case_id, 104),
     _Column(
@@ -204,13 +204,13 @@ class ResultsModel(QAbstractTableModel):
         return [rows[row].case_id for row in self._shown.rows]
 
     def case_keys(self) -> list[str]:
-        """Return the keys of the shown cases, which ignore upper and lower case."""
+        """Return the keys of the shown cases, which do not depend on letter case."""
         if self._table is None or self._shown is None:
             return []
         return self._shown.pick(self._table.keys)
 
     def place_of(self, key: str) -> int | None:
-        """Return the position of the case with a key, or None if it is not shown."""
+        """Return the position of the case with this key, or None if it is not shown."""
         if self._table is None or self._shown is None or key not in self._table.keys:
             return None
         return self._shown.place_of(self._table.keys.index(key))
@@ -312,7 +312,7 @@ def dice_kind(dice: float) -> str:
 _FEWEST_LETTERS: Final = 3
 _LEAST_WIDTH: Final = 78
 _BESIDE_WORDS: Final = 42
-"""Width of a combo box in pixels in addition to its text: borders, arrow and spacing."""
+"""Width of a combo box in pixels without its text: borders, arrow and spacing."""
 _ANY: Final = {
     case_table.STATUS: tr("any status"),
     case_table.SIZE: tr("any size"),
@@ -332,11 +332,11 @@ _TIPS: Final = {
 _SIZE_TEXTS: Final = {"in no group": tr("size unknown")}
 
 Choice = tuple[str, str]
-"""Name of a facet and one of its values."""
+"""The name of a facet and one of the facet's values."""
 
 
 class FilterBar(QWidget):
-    """The filters; `changed` is emitted when the query in `chosen` and `words` changes."""
+    """The filters of the case table; `changed` is emitted when `chosen` or `words` changes."""
 
     changed = Signal()
 
@@ -368,7 +368,7 @@ class FilterBar(QWidget):
     # ---------------------------------------------------------------- for others
 
     def show_table(self, table: case_table.CaseTable | None) -> None:
-        """Offer the facet values of a table's cases; choices that still exist are kept."""
+        """Offer the facet values of the table's cases; choices that still exist are kept."""
         self._table = table
         for name, box in self._boxes.items():
             self._fill_box(box, _ANY[name], self._facets_for(name))
@@ -508,12 +508,12 @@ def _choose_item(box: QComboBox, data: object) -> None:
 _AT_ONCE: Final = 5000
 """Maximum number of rows that are filtered and sorted in the GUI thread, in a few ms."""
 _WAIT_MS: Final = 80
-"""Delay in ms before a large table is searched, to wait for the next letter."""
+"""Delay in ms before a large table is searched, in case another letter is typed."""
 _LANE: Final = "results_order"
 
 
 class CaseOrder(QObject):
-    """A sorter that runs queries; for a large table only the newest query is run.
+    """A runner of queries on a case table; for a large table, only the newest query is run.
 
     The signal `ordered` carries the table and its `Selection`.
     """
@@ -561,8 +561,9 @@ _NOTHING: Final = tr("Nothing has been scored yet: the Batch page scores folders
 
 
 class CasesTab(QWidget):
-    """The tab; `case_chosen` carries a case id, `tag_wanted` a case id, a tag and its state.
+    """The Case table tab, whose signals report choices of the user.
 
+    `case_chosen` carries a case id; `tag_wanted` carries a case id, a tag and whether to set it.
     `reordered` is emitted when the rows or their order change; `model_chosen` carries the index of
     a model.
     """

@@ -23,7 +23,7 @@ from napari_mamamia.widgets.controls.fields import combo_box
 
 _LEAST_FIGURE: Final = 240
 _SHARES: Final = (300, 200)
-"""Shares of the text and the figure, larger than the least sizes of both."""
+"""Relative sizes of the text and the figure, which exceed the minimum sizes of both."""
 _NOTHING: Final = tr("<p>Nothing has been scored yet: the Batch page scores folders of masks.</p>")
 
 
@@ -36,7 +36,7 @@ class Figure:
 
 
 class CohortTab(QWidget):
-    """The tab; `report_wanted` requests to open the report in the browser."""
+    """The Cohort tab; `report_wanted` requests that the report be opened in the browser."""
 
     report_wanted = Signal()
 
@@ -73,7 +73,7 @@ class CohortTab(QWidget):
         self.show_figures(())
 
     def show_page(self, html: str, *, has_report: bool) -> None:
-        """Show the summary as rich text; "" if there is none."""
+        """Show the summary as rich text; `html` is "" if there is no summary."""
         self.page.setHtml(html or _NOTHING)
         self.report.setEnabled(has_report)
 

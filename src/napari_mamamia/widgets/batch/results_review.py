@@ -1,4 +1,4 @@
-"""Review of scored cases, in which opening a row shows the case with its errors in colour."""
+"""Review of scored cases: opening a row shows the case with its errors in colour."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from napari_mamamia.widgets.viewer.opening import Opening
 
 
 class ResultsReview(WindowPart):
-    """The connection of the case table, the open case and the agreement colours.
+    """The link between the case table, the open case and the agreement colours.
 
     A review starts when a row is opened and lasts while the agreement colours are on. During a
     review, every opened case shows its two scored masks, and the actions Next and Previous follow
@@ -63,7 +63,7 @@ class ResultsReview(WindowPart):
             self._follow_case()
 
     def open_case(self, case_id: str) -> None:
-        """Open a case in the table at its largest error, with errors in colour."""
+        """Open a case of the table at its largest error, with errors in colour."""
         if self._opened is not None and not self._session.lists(self._opened):
             name = self._opened.data_set.name
             self._notifier.warn(

@@ -1,4 +1,4 @@
-"""A batch run of the window: a job that scores and prepares the results for display."""
+"""A batch run of the window: a job that scores cases and prepares the results for display."""
 
 import re
 import threading
@@ -28,7 +28,7 @@ from napari_mamamia.widgets.batch.results_cohort import Figure, page_of
 # Progress of a batch over all its models, as a fraction for the bar and as text.
 
 _COUNT: Final = re.compile(r"^[\d,]+ of [\d,]+ cases")
-"""Start of the progress text of `services.batch.batch` while cases are counted."""
+"""Pattern of the progress text of `services.batch.batch` while cases are counted."""
 
 
 class RunPace:
@@ -53,9 +53,9 @@ class RunPace:
         self._pace = Pace(self._counts[0] if counts else 0)
 
     def follow(self, progress: Progress, now_s: float) -> tuple[float, str]:
-        """Return the finished fraction (0 to 1, never decreasing) and a text.
+        """Return the fraction completed (0 to 1, never decreasing) and a status message.
 
-        `now_s` is any clock's time.
+        `now_s` is the current time in s from any clock.
         """
         if _COUNT.match(progress.text):
             self._count_progress(progress)
@@ -146,7 +146,7 @@ class BatchAnswer:
 class BatchRun:
     """A run in a worker thread; `pace` follows its progress.
 
-    `before` is the previous run, for which this run waits because a cancelled run may still be
+    `before` is the previous run, for which this run waits, because a cancelled run may still be
     closing its files.
     """
 

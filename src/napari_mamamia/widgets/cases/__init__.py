@@ -1,1 +1,1 @@
-"""The Cases page: list of cases, and opening data sets and cases."""
+"""The Cases page: the list of cases, and the opening of data sets and cases."""

@@ -1,4 +1,4 @@
-"""Dialog in which the user describes the unknown layout of a folder."""
+"""The dialog in which a user describes the unknown layout of a folder."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 
 class LayoutQuestion(WindowPart):
-    """A dialog for uncertain layouts, which stores the user's description next to the folder."""
+    """A controller of the dialog, which stores the user's description in the folder."""
 
     def __init__(self, context: WindowContext, page: CasesPage, listing: Listing) -> None:
         super().__init__(context)

@@ -1,4 +1,4 @@
-"""Controller of the Cases page: open data sets and cases, update the table after saving."""
+"""Controller of the Cases page: opens data sets and cases, and updates the table after saving."""
 
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ _OF_STUDY: Final = tr(
 
 
 class CasesFlow(WindowPart):
-    """The controller that connects the page and the session with listing, opening and saving.
+    """The controller that connects the page and the session to listing, opening and saving.
 
     The signal `folder_recognised` carries a folder that contains a ranking but no data set.
     """

@@ -25,10 +25,10 @@ _MOST_PROBLEMS = 4
 
 
 class LayoutDialog(QDialog):
-    """A dialog to describe the layout of a folder's files, with a preview that follows typing.
+    """A dialog to describe the layout of a folder's files, with a preview updated while typing.
 
     The signal `text_changed` carries a description to preview, and `layout_wanted` the description
-    for opening the folder.
+    with which to open the folder.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class LayoutDialog(QDialog):
         self.open.setEnabled(False)
 
     def show_preview(self, preview: LayoutPreview) -> None:
-        """Show the cases that the description yields; allow its use if there is a case."""
+        """Show the cases that the description yields; enable the Use button if there is a case."""
         self.result.setText("\n".join(preview.lines) or preview.error)
         set_level(self.result, "error" if preview.error else "")
         more = len(preview.problems) - _MOST_PROBLEMS

@@ -29,7 +29,7 @@ _ONE_DATA_SET: Final = tr(
 
 
 class Listing(WindowPart):
-    """The listing of a data set for the current reader, and the opening of its cases.
+    """A component that lists a data set for the current reader and opens its cases.
 
     The signal `layout_unknown` carries a folder with an unknown or uncertain layout, and the error;
     `dicom_refused` carries a DICOM folder that cannot be opened without the choices of an import.
@@ -54,9 +54,10 @@ class Listing(WindowPart):
         *,
         remembers: bool = True,
     ) -> None:
-        """List a data set, then open `then_case`, or the only case.
+        """List the cases of a data set, then open `then_case`, or the case if there is only one.
 
-        `remembers` is whether the data set and any given `workspace` are stored in the preferences.
+        `remembers` says whether the data set, and the `workspace` if given, are stored in the
+        preferences.
         """
         hidden = self._session.blinding
 
@@ -94,7 +95,7 @@ class Listing(WindowPart):
         return is_free and self._services.recognise(path) is LayoutKind.DICOM
 
     def change_workspace(self, folder: Path) -> None:
-        """Store future masks of this data set in another folder."""
+        """Set another folder in which future masks of this data set are stored."""
         opened = self._session.opened
         if opened is not None:
             self.open_data_set(opened.data_set.root, self._session.listed_id or None, folder)

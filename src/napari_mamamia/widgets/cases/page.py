@@ -44,7 +44,7 @@ _SKIPPED_FIELDS: Final = ("case_id", "other", "acquisition_times_s")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column with title, tooltip, and a function for the text of a row (None if unknown)."""
+    """A column with its title, its tooltip, and a function for a row's text (None if unknown)."""
 
     title: str
     tip: str
@@ -114,7 +114,7 @@ def clinical_columns(rows: Sequence[CaseRow]) -> tuple[Column, ...]:
 
 
 class CaseTableModel(QAbstractTableModel):
-    """Cases as rows, which `show_rows` replaces, `set_search` filters and `sort` orders."""
+    """A model with cases as rows, which can be replaced, searched and sorted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class CaseTableModel(QAbstractTableModel):
     # ------------------------------------------------------------- for the page
 
     def show_rows(self, rows: Sequence[CaseRow], columns: tuple[Column, ...]) -> None:
-        """Show `rows` under `columns`, in the given order until the user sorts."""
+        """Show `rows` under `columns`, in this order until the user sorts them."""
         self.beginResetModel()
         self._rows, self._columns = list(rows), columns
         self._open &= {row.files.patient for row in rows}
@@ -174,11 +174,11 @@ class CaseTableModel(QAbstractTableModel):
         return "" if isinstance(entry, str) else self._rows[entry].case_id
 
     def case_ids(self) -> list[str]:
-        """Return the ids of the cases that match the search, in order, even if folded."""
+        """Return the ids of the cases that match the search, in order, including collapsed rows."""
         return [self._rows[index].case_id for index in self._matching]
 
     def open_group(self, row: int, is_open: bool | None = None) -> bool:
-        """Unfold or fold the exams of a patient; return whether the row belongs to a patient.
+        """Expand or collapse the exams of a patient; return whether the row belongs to a patient.
 
         Without `is_open`, the state is toggled.
         """
@@ -207,7 +207,7 @@ class CaseTableModel(QAbstractTableModel):
         return next((at for at in range(row, -1, -1) if isinstance(self._shown[at], str)), -1)
 
     def show_case(self, case_id: str) -> int:
-        """Return the displayed row of a case, unfolding its patient; -1 if it does not match."""
+        """Expand the patient of a case and return the case's row, or -1 if it does not match."""
         for patient, exams in self._groups.items():
             if any(self._rows[index].case_id == case_id for index in exams):
                 self.open_group(self._shown.index(patient), is_open=True)
@@ -398,7 +398,7 @@ _CASE_WIDTH = 60
 _MOST_CASE_WIDTH = 150
 _COLUMN_WIDTHS = (_CASE_WIDTH, 30, 32, 50, 52, 60)
 _LARGER, _WIDER = 1.2, 1.7
-"""Scale of text and columns if the list has the full width of the window (our choice)."""
+"""Scale of the text and the columns if the list has the full width of the window (our choice)."""
 _IMPORT = tr("Import DICOM…")
 _NOTHING_OPEN = tr(
     "Choose a data set, or drop it here. Your images are never changed, and your masks are saved "
@@ -444,7 +444,7 @@ class CaseTable(QTableView):
         return QSize(super().sizeHint().width(), self.minimumSizeHint().height())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open a case on Enter; fold or unfold a patient on Left and Right.
+        """Open a case on Enter; expand or collapse a patient on Right or Left.
 
         Letters are ignored, because they are shortcuts of the window.
         """
@@ -504,12 +504,12 @@ class CasesPage(QWidget):
     # ------------------------------------------------------------- for the dock
 
     def show_nothing(self) -> None:
-        """Show the possible sources, with a button for the next step."""
+        """Show the available sources, with a button for the next step."""
         self._set_open(False)
         self.note.setText(_NOTHING_OPEN)
 
     def show_opening(self, name: str) -> None:
-        """Show the name of the data set that is being opened; "" shows the choices."""
+        """Show the name of the data set that is being opened; if it is "", show the sources."""
         if self.table.isHidden():
             self.start.setVisible(not name)
             self.note.setText(tr("Opening {name}…", name=name) if name else _NOTHING_OPEN)
@@ -529,7 +529,7 @@ class CasesPage(QWidget):
         self.note.setText(summary)
 
     def show_workspace(self, folder: Path, why: str = "") -> None:
-        """Show the folder of the masks of this data set."""
+        """Show the folder in which the masks of this data set are stored."""
         self._workspace = folder
         self.workspace.setText(tr("Your masks: …/{name}", name=folder.name))
         reason = f" ({why})" if why else ""

@@ -1,4 +1,4 @@
-"""The start of the Cases page while no data set is open, with sources and recent data sets."""
+"""The start view of the Cases page while no data set is open: sources and recent data sets."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -59,7 +59,7 @@ class StartPage(QWidget):
         )
 
     def set_recent(self, folders: Sequence[Path]) -> None:
-        """List the data sets that were opened before, with the latest first."""
+        """List the data sets that were opened before, the most recent first."""
         for widget in self._recent:
             discard(widget)
         self._recent = [heading(tr("Recent"))] if folders else []

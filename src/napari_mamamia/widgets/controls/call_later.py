@@ -13,7 +13,7 @@ _WAITING: Final[dict[QTimer, Callable[[], object]]] = {}
 
 
 def call_later(owner: QObject, act: Callable[[], object], *, after_ms: int = 0) -> None:
-    """Call `act` in a later event-loop iteration, unless Qt has deleted `owner` before.
+    """Call `act` in a later event-loop iteration, unless Qt has deleted `owner` by then.
 
     `QTimer.singleShot` has no owner, so after the window is closed, its function would use deleted
     Qt objects, and PyQt6 would abort the program.

@@ -25,7 +25,7 @@ MASK_DASHES: Final = {
     "reading B": (10.0, 15.0),
     "refined": (1.0, 1.0),
 }
-"""Dash patterns of masks, in addition to their colours: coloured pixels of each period.
+"""Dash pattern of each mask, in addition to its colour: number of coloured pixels per period.
 
 The outline of the edited mask has no gaps.
 """
@@ -33,10 +33,10 @@ The outline of the edited mask has no gaps.
 OTHER_LESION: Final = "#CCCCCC"
 OTHER_LESION_DASHES: Final = (3.0, 7.0)
 OTHER_LESION_WIDTH: Final = 1.5
-"""Width of the outlines of lesions that are not being painted; they are light grey and dashed."""
+"""Width in pixels of the light grey dashed outlines of lesions that are not being painted."""
 
 OTHER_LESION_CASING: Final = 1.25
-"""Width of the casing of these outlines; line and casing cover the prediction's outline below."""
+"""Width of the dark border of these outlines; with the line, it covers the prediction's outline."""
 
 AGREEMENT_COLOURS: Final = {"correct": "#CCCCCC", "false": "#D55E00", "missed": "#0072B2"}
 """Colours of voxels where a mask agrees with the reference, is too large, or is too small."""
@@ -51,7 +51,7 @@ MARK_COLOURS: Final = {
     "inside": "#0072B2",
     "outside": "#E69F00",
 }
-"""Colours of drawings on the Refine page.
+"""Colours of drawings on the Refine page that are not masks.
 
 The colours show voxels that a press would add or erase, voxels that were added (yellow) or removed
 (reddish purple) since the start, the start mask, an outline that is being drawn, and voxels that

@@ -42,17 +42,17 @@ _NO_MARGINS = (0, 0, 0, 0)
 Part: TypeAlias = QWidget | int | tuple[QWidget, int]
 Margins: TypeAlias = tuple[int, int, int, int] | None
 _CALLED = "called"
-"""Property of a control that has its own accessible name for screen readers."""
+"""Property of a control that has an explicit accessible name for screen readers."""
 MOST_LETTERS = 44
-"""Maximum length of an accessible name; a longer text becomes the description."""
+"""Maximum length of an accessible name; a longer text becomes the description instead."""
 _TICK = 12
-"""Side of a check box indicator in pixels at napari's default font size."""
+"""Side length of a check box indicator in pixels, at napari's default font size."""
 _TAB = 18
-"""Tab height in pixels without napari's borders, which add 6 pixels; large enough to click."""
+"""Tab height in pixels, large enough to click, without napari's borders, which add 6 pixels."""
 _USUAL_POINTS = 9
 _SIGNS = " ▾▸▶◀‹›✕×◎☰…:+−✓●"
 _FIELDS = QComboBox, QLineEdit, QAbstractSpinBox
-"""Widgets that take their accessible name from the text before them in a row."""
+"""Widgets whose accessible name is the text before them in a row."""
 
 
 class FittedLabel(QLabel):
@@ -63,8 +63,7 @@ class FittedLabel(QLabel):
     text
         The initial text.
     samples
-        Other strings that must fit, so that lines below each other, or a growing number, stay in
-        position.
+        Other texts that must fit, so that aligned lines, or a growing number, do not move.
     """
 
     def __init__(self, text: str = "", samples: Iterable[str] = ()) -> None:
@@ -85,7 +84,7 @@ class FittedLabel(QLabel):
 
 
 def row_name(text: str, among: Iterable[str]) -> FittedLabel:
-    """Return the label in front of a row, as wide as the widest name in `among`."""
+    """Return the label at the start of a row, as wide as the widest name in `among`."""
     return FittedLabel(text, among)
 
 
@@ -115,9 +114,10 @@ class FormFold(QWidget):
 def named(widget: Any, name: str, tip: str) -> Any:
     """Set the objectName and tooltip of a widget, and return the widget.
 
-    The line edit of a spin box and the bar of a tab widget get the same. A screen reader reads a
-    short accessible name, and the tooltip as the description. The name is the widget's text, or
-    otherwise the preceding text in its `row`, or otherwise the words of its objectName.
+    The line edit of a spin box and the bar of a tab widget get the same name and tooltip. A screen
+    reader reads a short accessible name, and the tooltip as the description. The name is the
+    widget's text, or otherwise the preceding text in its `row`, or otherwise the words of its
+    objectName.
     """
     widget.setObjectName(name)
     widget.setToolTip(tip)
@@ -263,14 +263,14 @@ def fill_column(
 
 
 class Fold(QWidget):
-    """Collapsible content below a header line; collapsed at first.
+    """Content that can be collapsed below a header line; it is collapsed at first.
 
     Parameters
     ----------
     name, text, tip
         The objectName, text and tooltip of the header line.
     content
-        The widget that it shows or hides.
+        The widget that the header line shows or hides.
     """
 
     def __init__(self, name: str, text: str, tip: str, content: QWidget) -> None:
@@ -413,7 +413,7 @@ def _read_words(text: str) -> str:
 
 
 def _speak_name(name: str) -> str:
-    """Return the words of an objectName without the page, such as "choose clinical".
+    """Return the words of an objectName without the page's name, such as "choose clinical".
 
     Examples
     --------

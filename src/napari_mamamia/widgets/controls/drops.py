@@ -5,7 +5,7 @@ from typing import Any
 
 
 def dropped_paths(event: Any) -> list[Path]:
-    """Return the dropped local files and folders, or nothing if the drop has other content."""
+    """Return the dropped local files and folders, or an empty list for any other content."""
     urls = event.mimeData().urls()
     if not all(url.isLocalFile() for url in urls):
         return []

@@ -1,4 +1,4 @@
-"""Forms generated from a settings record, with one labelled field for each option.
+"""Forms that are generated from a settings record, with one labelled field for each option.
 
 A record is a frozen dataclass whose fields are made by `option`; `Form.settings` returns it.
 """
@@ -21,7 +21,7 @@ Settings = TypeVar("Settings")
 
 @dataclass(frozen=True, slots=True)
 class Browse:
-    """The browse button of a path field; for folders, `kinds` is empty."""
+    """The browse button of a path field; `kinds` is empty for a folder."""
 
     name: str
     tip: str

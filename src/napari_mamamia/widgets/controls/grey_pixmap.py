@@ -1,4 +1,4 @@
-"""Grey values as an image on screen, with the aspect ratio of the anatomy."""
+"""Grey values as images on the screen, with the aspect ratio of the anatomy."""
 
 from html import escape
 from typing import Final
@@ -32,14 +32,14 @@ def grey_pixmap(pixels: NDArray[np.uint8], width: int, height: int) -> QPixmap:
 
 
 def slice_pixmap(picture: SlicePicture, side: int) -> QPixmap:
-    """Return a slice with a longer side of `side` pixels and its aspect ratio in mm."""
+    """Return a slice as a pixmap with a longer side of `side` pixels, in proportion to its mm."""
     longest = max(picture.height_mm, picture.width_mm)
     width = round(side * picture.width_mm / longest)
     return grey_pixmap(picture.pixels, width, round(side * picture.height_mm / longest))
 
 
 def square_pixmap(picture: SlicePicture | None, side: int) -> QPixmap:
-    """Return a slice centred in a square, so that text next to images is aligned.
+    """Return a slice centred in a square, so that texts next to images are aligned.
 
     If `picture` is None, the square is empty.
     """

@@ -26,7 +26,7 @@ _INPUTS: Final = _PRESSES | {QEvent.Type.KeyPress, QEvent.Type.MouseMove, QEvent
 
 
 class InputWatch(QObject):
-    """A reporter of all input to windows of this program between `begin` and `end`.
+    """A watcher that reports all input to windows of this program between `begin` and `end`.
 
     The signal `acted` is emitted for every input, and `pressed`, with the screen position, for
     mouse presses.
@@ -77,7 +77,7 @@ class InputWatch(QObject):
 _FIELDS: Final = (QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox)
 _CONTROLS: Final = (QAbstractButton, QComboBox, QAbstractItemView, QAbstractSlider, *_FIELDS)
 _SHAKE: Final = 4
-"""Movement in pixels between the clicks of a double-click that counts as no movement."""
+"""Largest movement in pixels between the clicks of a double-click that counts as no movement."""
 _KEYS: Final = frozenset({QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress})
 
 

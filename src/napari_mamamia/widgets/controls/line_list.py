@@ -1,4 +1,4 @@
-"""A list of a few wrapped lines of text, which is as high as its first lines."""
+"""A list with a few lines of wrapped text, which is as high as its first lines."""
 
 from typing import Final
 
@@ -24,7 +24,7 @@ class LineList(QListWidget):
         self.setWordWrap(True)
 
     def fit(self) -> None:
-        """Fit the height to the first lines; must be called after the lines change."""
+        """Fit the height to the first lines; call this method after the lines change."""
         # A scroll bar that appears and disappears would change the line breaks.
         bar = Qt.ScrollBarPolicy
         has_bar = self.count() > _MOST_ROWS

@@ -43,7 +43,7 @@ class Page(QWidget):
         self._content.setVisible(not what)
 
     def add_form(self, *parts: QWidget) -> None:
-        """Add widgets that scroll if they do not fit; widgets added later stay visible.
+        """Add widgets that scroll if they do not fit; widgets added later remain visible.
 
         Call `body.addStretch()` after the last widget, so that nothing scrolls if there is enough
         space.
@@ -51,7 +51,7 @@ class Page(QWidget):
         self._add_area("form", *parts)
 
     def add_answer(self, *parts: QWidget) -> None:
-        """Add the widgets with a result, which use at most half of the page's height."""
+        """Add the widgets that show a result, which use at most half of the page's height."""
         self._answer = self._add_area("answer", *parts)
         self._answer.hide()
 

@@ -1,4 +1,4 @@
-"""A scroll area for a page, so that every control can be reached on any screen and font size."""
+"""A scroll area for a page, so that every control can be reached with any screen and font size."""
 
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ _BESIDE = 4
 _LEAST_LINES = 2.5
 _TURNED_BY_WHEEL = (QAbstractSpinBox, QComboBox, QAbstractSlider)
 ALL: Final = 1000
-"""Stretch of the part of a page that takes all remaining height."""
+"""Stretch factor of the part of a page that takes all remaining height."""
 
 
 class PageArea(QScrollArea):

@@ -19,7 +19,7 @@ class ProgressBar(QProgressBar):
         self.setTextVisible(False)
 
     def setRange(self, minimum: int, maximum: int) -> None:
-        """Set the range; 0 to 0 means unknown length."""
+        """Set the range; a range of 0 to 0 means that the length is unknown."""
         with self._drawn_later():
             super().setRange(minimum, maximum)
 

@@ -8,11 +8,11 @@ from qtpy.QtWidgets import QScrollArea, QWidget
 from napari_mamamia.widgets.controls.call_later import call_later
 
 _LAID_OUT_MS: Final = 500
-"""Time in ms for the layout of wrapped text; later scrolling could disturb the user."""
+"""Time in ms in which wrapped text is laid out; scrolling later could disturb the user."""
 
 
 def reveal(control: QWidget) -> None:
-    """Scroll to a control, and again whenever the layout around it changes.
+    """Scroll to a control now, and again whenever the layout around it changes.
 
     A hidden control, or a control outside a scroll area, is ignored.
     """

@@ -1,4 +1,4 @@
-"""Text that is shortened if it does not fit."""
+"""Widgets whose text is shortened if it does not fit."""
 
 from typing import Any, Final
 
@@ -18,11 +18,11 @@ _SHORT_LETTERS: Final = 18
 _USUAL_LETTERS: Final = 17
 """Number of letters "x" that fit into Qt's default line edit."""
 _CURSOR: Final = 6
-"""Additional pixels that a placeholder needs in the field(our choice)."""
+"""Additional pixels that a placeholder needs in the field (our choice)."""
 
 
 class HintedField(QLineEdit):
-    """A line edit wide enough for its placeholder text; its minimum width is Qt's.
+    """A line edit that is wide enough for its placeholder text; its minimum width is Qt's.
 
     The signal `escaped` reports the key Escape.
     """
@@ -46,7 +46,7 @@ class HintedField(QLineEdit):
 
 
 class NameLabel(QLabel):
-    """A name that is shortened in the middle if it does not fit; the tooltip shows the full name.
+    """A label whose name is shortened in the middle if necessary; the tooltip shows the full name.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class NameLabel(QLabel):
 
 
 class ShortLabel(NameLabel):
-    """A text with a shorter version for small widths; the tooltip shows the full text.
+    """A label with a shorter text for small widths; the tooltip shows the full text.
 
     If even the short text does not fit, it is shortened in the middle like a name.
     """
@@ -97,7 +97,7 @@ class ShortLabel(NameLabel):
         self.setText(text)
 
     def minimumSizeHint(self) -> QSize:
-        """Return space for the short text, or for as many letters as a name has."""
+        """Return space for the short text, or for as many letters as a `NameLabel` shows."""
         hint, least, wide = self.sizeHint(), super().minimumSizeHint(), self._find_width
         return QSize(
             min(least.width(), hint.width() - wide(self.text()) + wide(self._short)), hint.height()
@@ -114,7 +114,7 @@ class ShortLabel(NameLabel):
 
 
 class DottedChoice(QComboBox):
-    """A combo box whose text ends with an ellipsis if it does not fit; Qt clips it."""
+    """A combo box whose text ends with an ellipsis if it does not fit; Qt would clip it."""
 
     def paintEvent(self, _event: Any) -> None:
         """Draw the box as Qt does, with as much of the text as fits."""

@@ -12,7 +12,7 @@ from napari_mamamia.widgets.controls.controls import refresh_accessible_text
 
 
 class ReadingOrder:
-    """Mixin for a widget whose Tab order is the reading order, not the order of creation.
+    """A mixin for a widget whose Tab order is the reading order instead of the order of creation.
 
     Qt uses the order of creation, and controls that move (the hanging steps are either above the
     image or on a page) keep their old position in this order. After the last control the focus goes
@@ -44,7 +44,7 @@ class ReadingOrder:
 
 
 def join_rooms(*rooms: QWidget) -> None:
-    """Let Tab go from the last control of a widget to the first of the next visible widget.
+    """Let Tab move from the last control of a widget to the first control of the next visible one.
 
     Qt's own order skips the whole panel if no case is open, because controls that moved into the
     line above the image come after the panel.

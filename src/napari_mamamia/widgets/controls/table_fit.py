@@ -1,4 +1,4 @@
-"""Row heights and column widths of a table that follow its font size."""
+"""Row heights and column widths of a table, adapted to its font size."""
 
 from collections.abc import Sequence
 

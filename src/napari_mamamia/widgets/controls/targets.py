@@ -27,7 +27,7 @@ _LEAST: Final = QSize(LEAST, LEAST)
 
 
 class _Target:
-    """Mixin for a control of at least 24 pixels, more for a large text or font.
+    """A mixin for a control of at least 24 pixels, or more with a large text or font.
 
     A fixed minimum size would make controls with large text too small, because it overrides the
     size hint.
@@ -75,5 +75,5 @@ class ChoiceBox(_Target, QComboBox):
     """
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leave the wheel to the page."""
+        """Let the page handle the wheel."""
         event.ignore()

@@ -1,4 +1,4 @@
-"""Text that wraps even within long names and paths, so that nothing is cut off."""
+"""Text that wraps even within long names and paths, so that it is never cut off."""
 
 import re
 from typing import Any, Final
@@ -17,7 +17,7 @@ _RUN: Final = re.compile(r"[^\s\u200b]{20}(?=[^\s\u200b])")
 
 
 def breakable(text: str) -> str:
-    """Return a text with optional line breaks after underscores in long names."""
+    """Return a text in which long names may be broken after underscores."""
     return text.replace("_", f"_{_BREAK}")
 
 

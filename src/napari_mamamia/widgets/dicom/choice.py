@@ -1,4 +1,4 @@
-"""The user's choices for a study: import or not, case id, series, clock and phases."""
+"""The user's choices for a study: whether to import it, case id, series, clock and phases."""
 
 from dataclasses import dataclass, replace
 
@@ -19,10 +19,10 @@ _UNSORTED = tr("this breast is being analysed: wait, or undo the split below")
 
 @dataclass(frozen=True, slots=True)
 class StudyChoice:
-    """The choices for one study on the page.
+    """The choices for one study on the Import page.
 
     `found` has the id that the user chose. If `parts` or `clock` is None, the import decides;
-    `phases` are the selected phases. `left_out` is whether unreadable files are left out, and
+    `phases` are the selected phases. `left_out` says whether unreadable files are left out, and
     `joins` whether two breasts become one case. `side` is set if this is one breast of a study that
     becomes two cases. `applied` are the remedies that were clicked; `origin` is the index of the
     study in its source.
@@ -41,7 +41,7 @@ class StudyChoice:
 
     @property
     def is_default(self) -> bool:
-        """Whether the user changed no choice that affects the phases."""
+        """Whether the user has changed no choice that affects the phases."""
         everything = len(self.phases) == _n_phases(self.found)
         is_own = self.parts is not None or self.clock is not None or self.left_out or self.joins
         return everything and not (is_own or self.side or self.applied)
@@ -56,7 +56,7 @@ class StudyChoice:
 
     @property
     def problem(self) -> str:
-        """Why the study cannot be imported now, or "" if it can."""
+        """The reason why the study cannot be imported now, or "" if it can be imported."""
         if self.found.exam is None:
             return self.found.problem
         return "" if self.phases else tr("Keep at least one phase.")
@@ -133,7 +133,7 @@ class StudyChoice:
         return first, right
 
     def with_part(self, part: Group, counts: bool) -> "StudyChoice":
-        """Return the choice with one part used or not; the last used part cannot be removed."""
+        """Return the choice with one part in use or not; the last part in use cannot be removed."""
         if part == UNREADABLE_FILES:
             return replace(self, left_out=not counts)
         parts = self.ticked | {part} if counts else self.ticked - {part}

@@ -90,12 +90,12 @@ _LANES = ("import judge", "import preview", "import check")
 
 
 class Choosing(WindowPart):
-    """The connection of the page with the jobs that follow each choice.
+    """A component that connects the Import page with the jobs that follow each choice.
 
     Attributes
     ----------
     looked
-        The inspected source, or None before and after.
+        The inspected source, or None before and after an inspection.
     choices
         The current choices for the studies.
     """
@@ -129,13 +129,13 @@ class Choosing(WindowPart):
     # ---------------------------------------------------------- for the flow
 
     def take(self, looked: InspectedStudies) -> None:
-        """Show the studies found, and check all studies that can be imported."""
+        """Show the studies that were found, and check all studies that can be imported."""
         self.looked = looked
         self.choices = [first_choice(study, index) for index, study in enumerate(looked.studies)]
         self.show()
 
     def show(self) -> None:
-        """Show the table in its last state, for example after a failed import."""
+        """Show the table as it was last shown, for example after a failed import."""
         if self.looked is None:
             self._page.show_idle()
             return
@@ -145,7 +145,7 @@ class Choosing(WindowPart):
         self._ask_check()
 
     def wanted(self) -> list[WantedStudy]:
-        """Return the studies to import with the user's choices; empty before the check."""
+        """Return the studies to import with the user's choices, or [] before they are checked."""
         form, check = self._page.form, self._check
         if check is None:
             return []
@@ -413,9 +413,9 @@ _STOPPED: Final = tr("Stopped: finished cases are kept, and no case is incomplet
 
 
 class ImportFlow(WindowPart):
-    """Connects the page, the session and the jobs of an import.
+    """The controller that connects the page, the session and the jobs of an import.
 
-    The signal `shown_wanted` requests this page, and `left` the previous page.
+    The signal `shown_wanted` requests this page, and `left` requests the previous page.
     """
 
     shown_wanted = Signal()

@@ -116,7 +116,7 @@ class ImportForm(QWidget):
             self.case_id.setText(case_id)
 
     def show_check(self, target_problem: str, state: IdState, *, any_is_there: bool) -> None:
-        """Show the problems of the folder and of the displayed study's case id."""
+        """Show problems with the target folder and with the case id of the displayed study."""
         self.target_state.setText(target_problem)
         self.target_state.setVisible(bool(target_problem))
         set_level(self.target_state, "error")
@@ -131,7 +131,7 @@ class ImportForm(QWidget):
         self.replace.setVisible(any_is_there)
 
     def show_kept(self, text: str) -> None:
-        """Show which header facts are kept."""
+        """Show which header values are kept."""
         self.kept.setText(text)
 
     def _browse_folder(self) -> None:

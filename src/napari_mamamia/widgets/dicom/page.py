@@ -142,7 +142,7 @@ _CLICK: Final = tr("click the correct answer below")
 
 
 class StudyView(QWidget):
-    """The view of one study.
+    """The view of one study on the Import page.
 
     The signals `part_toggled` (selectors, bool), `phase_toggled` (number, bool) and `clock_chosen`
     report choices. `breasts_joined` carries whether two breasts become one case, and
@@ -324,7 +324,7 @@ _MOST_ROWS: Final = 6
 
 
 class StudiesModel(TitledRows):
-    """Table model of the studies; `toggled` carries a row and whether the study is imported."""
+    """A table model of the studies; `toggled` carries a row and whether the study is imported."""
 
     titles = _TITLES
     toggled = Signal(int, bool)
@@ -494,7 +494,7 @@ class ImportPage(QWidget):
         self._show_note(f"{progress.text}{counts}")
 
     def show_found(self, choices: Sequence[StudyChoice], text: str) -> None:
-        """Show the studies found, in a table if there are several."""
+        """Show the studies that were found, in a table if there are several."""
         self._set_state(ImportState.FOUND)
         self._show_note(text)
         self.studies_model.show_choices(choices)
@@ -523,7 +523,7 @@ class ImportPage(QWidget):
         self._show_note(text, "error")
 
     def show_ready(self, blocked: str, n_cases: int, *, can_open: bool) -> None:
-        """Show whether an import can start, and what prevents it."""
+        """Show whether an import can start or, if not, what prevents it."""
         self.start.setText(
             tr_n(
                 "Import {n} case",

@@ -37,11 +37,11 @@ _SERIES, _KIND = range(2)
 _MOST_HEIGHT: Final = 320
 _LEAST_HEIGHT: Final = 60
 _PICTURE_LINES: Final = 3
-"""Height of an image in lines of text."""
+"""Height of an image, in lines of text."""
 
 
 class SeriesModel(TitledRows):
-    """Table model of the series; `toggled` carries a part's selectors and whether to use it."""
+    """A table model of the series; `toggled` carries a part's selectors and whether to use it."""
 
     titles = _TITLES
     toggled = Signal(object, bool)

@@ -48,7 +48,7 @@ def series_text(series: SeriesRow) -> str:
 
 
 def kind_text(series: SeriesRow, times_s: Sequence[float] | None, n_before: int | None) -> str:
-    """Return a series' phases and times, or why it is left out, and the image count."""
+    """Return the phases and times of a series, or why it is left out, and its number of images."""
     images = tr_n(
         "{n} image",
         "{n} images",

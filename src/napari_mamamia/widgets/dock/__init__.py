@@ -1,1 +1,1 @@
-"""The only dock of a viewer, which refers to the viewer and connects pages, drops and tools."""
+"""The single dock of a viewer, which connects pages, file drops and tools."""

@@ -1,4 +1,4 @@
-"""Controller of blinded reading, with header text, locked pages and recorded unblinding."""
+"""Controller for blinded reading: header text, locked pages, and the recorded end of blinding."""
 
 from qtpy.QtCore import Signal
 
@@ -22,10 +22,10 @@ _OF_STUDY = tr(
 
 
 class BlindFlow(WindowPart):
-    """The controller of the blinding.
+    """The controller for blinding.
 
-    `ended` reports that a blinded reading was ended and recorded. The data set is then opened
-    again, because the open data set contains none of the hidden data.
+    The signal `ended` is emitted after the end of a blinded reading has been recorded. The data set
+    is then opened again, because the open data set contains none of the hidden data.
     """
 
     ended = Signal()
@@ -58,7 +58,7 @@ class BlindFlow(WindowPart):
         return why_hidden(self._session.blinding, PAGES[page])
 
     def end(self) -> None:
-        """Show all hidden data after the end of blinding is recorded for the open case."""
+        """Record the end of blinding for the open case, then show all hidden data."""
         if not self._session.blinding.is_blind:
             return
         if self._session.study:

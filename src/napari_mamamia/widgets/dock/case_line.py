@@ -29,7 +29,7 @@ _COLOURS: Final = {
     "prompts": MASK_COLOURS[Role.PREDICTION],
     "measure": "#FFD24D",
 }
-"""Drawing colour for each owner of the active tool; other owners are grey."""
+"""Drawing colour of the active tool by its owner; tools of other owners are grey."""
 _OTHER: Final = "#CCCCCC"
 
 
@@ -73,7 +73,7 @@ class CaseLine(ReadingOrder, QToolBar):
         bar.walked.connect(self._show_hanging)
 
     def settle(self) -> None:
-        """Adopt the controls after the line is inserted into the window."""
+        """Take over the controls after the line has been inserted into the window."""
         header, bar = self._header, self._bar
         self._add_controls(header.previous, header.case, header.position, header.next)
         self._line.addSpacing(10)
@@ -152,7 +152,7 @@ class CaseLine(ReadingOrder, QToolBar):
         self._fit_words()
 
     def _fit_words(self) -> None:
-        """Shorten text that does not fit: first the steps, then the active tool, and last the case.
+        """Shorten texts that do not fit: first the steps, then the active tool, and last the case.
 
         The steps are also in the menu, and the image shows how to use the active tool.
         """

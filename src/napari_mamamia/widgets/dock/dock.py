@@ -50,13 +50,13 @@ _STRIP: Final = 24
 
 
 _NAPARIS: Final = ("layer list", "layer controls")
-"""Names of napari's docks; docks of other plugins stay visible."""
+"""Names of napari's docks that are hidden; docks of other plugins remain visible."""
 
 
 class ReadingMode(WindowPart):
-    """The reading mode, which hides napari's controls; `is_on` is whether the mode is active.
+    """The reading mode, which hides napari's controls; `is_on` says whether it is active.
 
-    `is_wanted` is whether the program starts in reading mode.
+    `is_wanted` says whether the program starts in reading mode.
 
     The signal `entering` is emitted before controls are hidden, and `leaving` before they are
     restored and when the window closes. The window geometry before reading mode, and before the
@@ -89,7 +89,7 @@ class ReadingMode(WindowPart):
             self.enter()
 
     def begin(self) -> None:
-        """Enter reading mode in a new window, and size the window if the user has set no size."""
+        """Enter reading mode in a new window, and size the window if the user has not done so."""
         window = self._find_window()
         self.is_wanted = False
         self.enter()
@@ -184,7 +184,7 @@ class ReadingMode(WindowPart):
 
 
 class PanelFold(WindowPart):
-    """The panel's collapse to a strip at the window's edge, or to image and line only.
+    """A component that collapses the panel to a strip at the window's edge, or hides it completely.
 
     Shortcuts of a hidden widget do not work, so the panel's shortcuts are moved to the strip or the
     line.
@@ -215,7 +215,7 @@ class PanelFold(WindowPart):
         self._notifier.said.connect(self._keep_message)
 
     def follow_results(self, bottom: BottomDock) -> None:
-        """Hide the results too while only the image is shown."""
+        """Hide the results as well while only the image is shown."""
         self._bottom = bottom
 
     def actions(self) -> dict[str, Callable[..., object]]:
@@ -242,7 +242,7 @@ class PanelFold(WindowPart):
         self._strip.hide()
 
     def fold(self) -> None:
-        """Hide the panel; an active tool stays active and is shown in the line."""
+        """Hide the panel; an active tool remains active and is shown in the line."""
         window: Any = self._panel.window()
         home: Any = self._docking.home
         is_there = home is not None and isinstance(window, QMainWindow)
@@ -288,7 +288,7 @@ class PanelFold(WindowPart):
 
 
 class WorkListRoom(WindowPart):
-    """The use of the image area for the work list while no case is open in reading mode.
+    """A component that lets the work list fill the image area in reading mode without a case.
 
     The image returns as soon as a case is being opened, so that the canvas is visible and has its
     final size before layers are added. The signal `taken`, which is emitted before the change,
@@ -340,11 +340,11 @@ _MARGIN: Final = 8
 _STYLED_MS: Final = 100
 """Time in ms until napari has applied a new font size to the controls (our choice)."""
 _RESULTS_SHARE: Final = 0.45
-"""Fraction of the window's height for the results, which shows seven teams at 720 pixels."""
+"""Fraction of the window's height for the results; it shows seven teams at 720 pixels."""
 
 
 class MamamiaDock(ReadingOrder, DockParts):
-    """The panel; there is one for each viewer.
+    """The MAMA-MIA panel; each viewer has one.
 
     Parameters
     ----------

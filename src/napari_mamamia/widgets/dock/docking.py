@@ -1,4 +1,4 @@
-"""The panel in the viewer's window: docking, moving, closing, and fitting to the screen."""
+"""The panel in the viewer's window: docking, moving, closing, and fitting it to the screen."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -25,7 +25,8 @@ _MOST_NEEDED: Final = 0.55
 """Largest fraction of the window's width for a page that needs more than the usual width.
 
 The other limits are the usual width in average letters, and its largest fraction of the window's
-width. A page needs more width, for example, at 1280 pixels with text at 200 %.
+width. A page needs more width, for example, if the window has 1280 pixels and text is enlarged to
+200 %.
 """
 _SMALLEST: Final = (1024, 600)
 _TOO_SMALL: Final = tr(
@@ -37,15 +38,15 @@ _SHRUNK: Final = tr(
     "with F9."
 )
 _OF_SCREEN: Final = 0.85
-"""Fraction of a small screen from which a window counts as maximised.
+"""Fraction of a small screen at or above which a window counts as maximised.
 
 Our choice: the first window takes 0.9 of the screen's height.
 """
 _SIZE_SETTLES_MS: Final = 300
 _LAID_OUT_MS: Final = 200
-"""Time in ms until pages are laid out with another font(our choice)."""
+"""Time in ms until pages are laid out with a new font (our choice)."""
 _BARS: Final = 60
-"""Height in pixels of the window's menu and status bar(our choice)."""
+"""Height in pixels of the window's menu and status bar (our choice)."""
 _NOT_SAVED: Final = tr(
     "Your mask is not saved, so the window stays open: fix the problem shown above and save, or "
     "close the window again to discard the last changes"
@@ -125,13 +126,13 @@ class Docking(WindowPart):
         watch_font(self._follow_font)
 
     def put_aside(self) -> None:
-        """Hide together with the closed dock; open data are kept until the dock is shown again."""
+        """Hide the panel together with its closed dock; open data are kept for later."""
         self.closed.emit()
         if self.home is not None:
             self.home.hide()
 
     def make_room(self, share: float) -> None:
-        """Hide napari's left docks if the results below need the fraction `share` of the height."""
+        """Hide napari's left docks if the results below them need a `share` of the height."""
         window = self._main_window
         if not isinstance(window, QMainWindow):
             return
@@ -150,7 +151,7 @@ class Docking(WindowPart):
         self._made_room = []
 
     def fit_later(self) -> None:
-        """Keep the window within its screen when napari's panels are about to return."""
+        """Keep the window within its screen when napari's panels are about to be shown again."""
         before = self._main_window.geometry()
         call_later(self._panel, lambda: self._fit_again(before))
 
@@ -165,7 +166,7 @@ class Docking(WindowPart):
             self._notifier.hint(_PUT_AWAY.format(" and ".join(away)))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the panel; keep the window open once if its mask cannot be saved."""
+        """Follow events of the panel; keep the window open once if its mask cannot be saved."""
         if watched is self._panel:
             self._follow_panel(event)
         elif event.type() in _OF_WINDOW and watched is self._main_window:
@@ -173,7 +174,7 @@ class Docking(WindowPart):
         return False
 
     def take_width(self) -> None:
-        """Set the dock's width for its letters, or to the width that its pages need."""
+        """Set the dock's width according to its letters, or to the width that its pages need."""
         window = self._panel.window()
         if self.home is None or not isinstance(window, QMainWindow):
             return
@@ -332,7 +333,7 @@ def find_first_place(window: QMainWindow) -> QRect:
 
 
 def say_too_small(window: QMainWindow) -> str:
-    """Return the size that a window below 1024 x 600 pixels needs, or "" if it is large enough.
+    """Return the size that a window needs if it is below 1024 x 600 pixels, or "" otherwise.
 
     On a screen that is hardly larger, the available area is most of the screen; a screen that is
     too small is reported at the start. A minimised window keeps its size.

@@ -1,8 +1,8 @@
-"""Entry point of the panel, which imports modules in a thread and builds the panel in steps.
+"""Entry point of the panel, which imports its modules in a thread and builds it step by step.
 
 A menu click imports this module, which does not import the panel. Without a running event loop
 (napari's command line, notebooks and scripts), the panel is created immediately, and `dock_of`
-completes a waiting panel.
+completes a panel that is still waiting.
 """
 
 import logging
@@ -103,7 +103,7 @@ class PageRequest:
 
 
 class WaitingPanel(QWidget):
-    """Placeholder in the panel's dock while it loads; closing it cancels the requests.
+    """A placeholder in the panel's dock while it loads; closing it cancels the requests.
 
     The panel is created in the same dock, hidden below the text, and replaces the text when the
     requested page is complete. Moving a finished panel into the dock would make Qt style its
@@ -153,7 +153,7 @@ class WaitingPanel(QWidget):
         self._give_way(is_gradual=False)
 
     def event(self, event: QEvent) -> bool:
-        """Survive the removal of the dock in which the panel is created."""
+        """Keep this widget if the dock in which the panel is created is removed."""
         if event.type() == QEvent.Type.ParentChange and self._home and self.parent() is None:
             self._leave_dock()
         return bool(super().event(event))

@@ -18,7 +18,7 @@ from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _CLEARS_MESSAGE = ("list", "open", "predict", "export", "report")
-"""Jobs that the user starts; they clear messages about earlier work."""
+"""Jobs started by the user, which clear messages about earlier work."""
 
 
 class HeaderFlow(WindowPart):
@@ -97,7 +97,7 @@ _MM3_PER_ML = 1000.0
 
 
 class Jumping(WindowPart):
-    """The search for the next position to show, and the movement of the view."""
+    """A component that finds the next position to show, and moves the view there."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Jumping(WindowPart):
     def to_lesion(self) -> None:
         """Go to the largest lesion of the most important visible mask, or to the next lesion.
 
-        After the last lesion follow the lesions of the visible reference that the mask misses.
+        The last lesion is followed by the lesions of the visible reference that the mask misses.
         """
         layer = self._scene.shown_mask()
         if layer is None and self._reviewing.is_on:

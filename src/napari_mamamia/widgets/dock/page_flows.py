@@ -1,4 +1,4 @@
-"""Factories of page controllers, which are created when their page is first shown."""
+"""Functions that create the controller of a page, called when the page is first shown."""
 
 from typing import TYPE_CHECKING
 

@@ -89,7 +89,7 @@ from napari_mamamia.widgets.viewer.view_panel import ViewPanel
 
 
 class LayerWatch(WindowPart):
-    """The adoption of cases that were added by other means, and the handling of deleted layers."""
+    """A component that adopts cases added by other means, and handles deleted layers."""
 
     def __init__(
         self,
@@ -226,7 +226,7 @@ class Dropping(WindowPart):
             view.installEventFilter(self)
 
     def take(self, paths: list[Path]) -> bool:
-        """Open DICOM, a study, a ranking or a data set; return False for any other paths."""
+        """Open DICOM, a study, a ranking or a data set; return False for all other paths."""
         if not paths:
             return False
         is_one = len(paths) == 1

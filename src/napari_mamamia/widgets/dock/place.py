@@ -1,4 +1,4 @@
-"""One dock for each viewer, regardless of the menu item that requests it.
+"""A single dock for each viewer, regardless of the menu item that requests it.
 
 napari docks any widget that a menu command returns under the name of that command, and the next
 click on the same item only hides the dock. Our commands instead show the viewer's only panel in the
@@ -65,14 +65,14 @@ def make_panel(viewer: Any) -> MamamiaDock:
 
 
 def begin_panel(viewer: Any, home: Any) -> MamamiaDock:
-    """Return a panel, hidden in its future dock, that is completed through its `making` steps."""
+    """Return a panel that is hidden in its future dock and is completed by its `making` steps."""
     panel = MamamiaDock(viewer, is_gradual=True)
     panel.setParent(home)
     return panel
 
 
 def settle_panel(panel: MamamiaDock, home: Any | None) -> None:
-    """Assign a completed panel to its dock; the other pages follow step by step."""
+    """Assign a completed panel to its dock; the remaining pages follow step by step."""
     _open_what_was_named(panel)
     if home is not None:
         home.setWidget(panel)
@@ -108,7 +108,7 @@ def _send_home(viewer: Any, panel: MamamiaDock) -> None:
 
 
 def _open_what_was_named(panel: MamamiaDock) -> None:
-    """Open the paths or the study given to ``mamamia view``, once, in the first dock.
+    """Open the paths or the study passed to ``mamamia view``, once, in the first dock.
 
     napari's command creates the dock before it shows the window; the data are opened afterwards.
     The blinding is set before any data are opened. If the protocol cannot be read, nothing is

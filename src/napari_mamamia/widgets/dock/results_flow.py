@@ -25,11 +25,11 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _CONTRAST: Final = "contrast"
 _TAGS: Final = "results_tags"
 _HUNG_SHARE: Final = 0.34
-"""Fraction of the window's height for the curve of a hanging step."""
+"""Fraction of the window's height for the curve that is shown with a hanging step."""
 
 
 class ResultsFlow(WindowPart):
-    """The display of a finished run, one model at a time.
+    """A component that displays the results of a finished run, one model at a time.
 
     Only the newest state of each model's table is kept. The failure type "low contrast", which
     needs the images, is added after its computation, and tags are updated after every change.
@@ -158,7 +158,7 @@ class ResultsFlow(WindowPart):
 
 
 class KineticsParts(WindowPart):
-    """The controllers of Kinetics and Findings, which are deleted together.
+    """The controllers for Kinetics and Findings, which are deleted together.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class KineticsParts(WindowPart):
         self.findings = FindingsFlow(context, findings_page, tools.landmarks, with_reader)
 
     def want(self, page: str) -> None:
-        """Measure only for the displayed page."""
+        """Measure only the data that the displayed page needs."""
         self.flow.want(page == "Kinetics")
         self.findings.want(page)
 
@@ -203,7 +203,7 @@ class KineticsParts(WindowPart):
         self.curves.show()
 
     def hang_curves(self, shown: bool) -> None:
-        """Show the curve for a hanging step; restore the previous tab afterwards."""
+        """Show the curve for a hanging step, or restore the previous tab."""
         if shown and not self._bottom.is_shown:
             self._is_hung = True
             self.show_curves()

@@ -69,14 +69,14 @@ class LogTab(QWidget):
 
 @runtime_checkable
 class KeyTable(Protocol):
-    """A tab with a table that can be navigated by keys."""
+    """A tab with a table that can be navigated with the keyboard."""
 
     def has_keyboard(self) -> bool:
         """Return whether the table has the keyboard focus."""
 
 
 class ResultsPanel(ReadingOrder, QWidget):
-    """The bottom panel; `fold_wanted` requests to hide it, and the tabs have their own signals.
+    """The bottom panel; `fold_wanted` requests to hide it, and its tabs have their own signals.
 
     `seen` reports that the panel became visible or hidden.
     """
@@ -132,7 +132,7 @@ class ResultsPanel(ReadingOrder, QWidget):
         fill_column(self, self.tabs, margins=(8, 2, 8, 4))
 
     def fill_steps(self) -> list[Callable[[], None]]:
-        """Return steps that add the pages after the panel is placed, 10 to 40 ms each.
+        """Return steps of 10 to 40 ms each that add the pages after the panel has been placed.
 
         Qt needs this time to style a page when it is added to a window.
         """

@@ -1,4 +1,4 @@
-"""The three steps of a case and the work list, whose sections are pages."""
+"""The work list and the three steps of a case; their sections are pages."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -83,20 +83,21 @@ PAGES: Final = tuple(page for page in SECTIONS if find_page(page).menu)
 
 
 class StepPanel(QWidget):
-    """The sections of a step under their titles, one of them open, with a button for the next step.
+    """A panel with the sections of a step, one of which is open, and a button for the next step.
 
     The signal `turned` carries the name of a section that was opened by a click.
 
     Parameters
     ----------
     step
-        Which step it is.
+        The step that the panel shows.
     pages
-        One for each section of the step, in that order; an empty one stands for one to be made.
+        The pages of the step's sections, in order; an empty widget stands for a page that is
+        created later.
     next_step
-        The button that leads on; None for the work list.
+        The button that leads to the next step; None for the work list.
     head, foot
-        Rows of the step itself, above and below its sections; None for no row.
+        Rows above and below the sections that belong to the step itself, or None.
     """
 
     turned = Signal(str)
@@ -152,7 +153,7 @@ class StepPanel(QWidget):
         self.mark_next()
 
     def mark_next(self) -> None:
-        """Highlight the next step, unless the section or the step requires something first."""
+        """Highlight the button for the next step, unless something else must be done first."""
         if self._next is None:
             return
         before = any(
@@ -178,28 +179,29 @@ class StepPanel(QWidget):
 
 
 class Steps(QObject):
-    """Switches between pages; `turned` carries the name of the displayed page.
+    """An object that switches between pages; `turned` carries the name of the displayed page.
 
-    The signal `clicked` reports that the user switched the page, `go_on_wanted` that the last step
-    is finished. `filled` carries the width in pixels that a new page needs.
+    The signal `clicked` reports that the user switched the page, and `go_on_wanted` that the last
+    step is finished. `filled` carries the width in pixels that a new page needs.
 
     Parameters
     ----------
     late
-        What makes each page by its name in `SECTIONS`, Import and Keys too, when it is first shown
-        if not before: it calls `fill`. Import stands in the work list in place of Cases, Keys in
-        front of whatever is shown.
+        Functions that create the pages by their names in `SECTIONS`, and also Import and Keys, when
+        they are first shown. Each function calls `fill`. Import replaces Cases in the work list,
+        and
+        Keys covers any displayed page.
     view
-        How the image is shown; in its section, or wherever it is put.
+        The panel with the display settings, which is placed in its section or elsewhere.
     accept_row, accepted_line
-        The row below the Mask step, and the line above Check.
+        The row below the Mask step, and the line above the Check step.
 
     Attributes
     ----------
     view, measure, view_home
-        How the image is shown, the fold for measuring on it, and the section of both.
+        The panel with the display settings, the measuring section, and the section for both.
     bar, stack
-        The work list's and the steps' buttons, and what they show, for a layout.
+        The bar with the buttons of the work list and the steps, and the stack of their panels.
     """
 
     turned = Signal(str)
@@ -309,7 +311,7 @@ class Steps(QObject):
         return tuple(self._late)
 
     def shut(self, reasons: Mapping[str, str]) -> None:
-        """Show a reason in place of each page in `reasons`, including Import; "" unlocks a page."""
+        """Show a reason instead of each page in `reasons`, including Import; "" unlocks a page."""
         self._reasons = dict(reasons)
         if self.stack.currentWidget() is not self._keys:
             self._show_section(self._page)
@@ -352,7 +354,7 @@ class Steps(QObject):
             self.stack.setCurrentWidget(self._keys)
 
     def set_case(self, *, is_open: bool, has_mask: bool = False) -> None:
-        """Offer the next step of an open case; with a mask, the Mask step opens on Refine."""
+        """Show the next-step buttons for an open case; with a mask, Mask opens on Refine."""
         self._is_open = is_open
         for control in (*self._next_buttons, self._accept_row):
             control.setVisible(is_open)
@@ -365,9 +367,9 @@ class Steps(QObject):
         call_later(self, lambda: self._panel_of(self._page).mark_next())
 
     def set_accepted(self, *, is_accepted: bool, has_mask: bool) -> None:
-        """Do not lead on from Mask, or to the next case, past a mask that is not accepted.
+        """Hide the way from the Mask step, and to the next case, while the mask is not accepted.
 
-        The header and the keys still open the next case.
+        The header and the shortcuts still open the next case.
         """
         _read, mask, check = self.panels
         mask.may_lead = is_accepted
@@ -376,7 +378,7 @@ class Steps(QObject):
         self._panel_of(self._page).mark_next()
 
     def set_keys(self, keys: Sequence[Key]) -> None:
-        """Show the shortcuts of the next steps on the buttons."""
+        """Show the shortcuts for the next steps on the buttons."""
         shown = {key.action: key.shown for key in keys}
         for control, after in zip(self._next_buttons, (*STEPS[1:], None), strict=True):
             words = tr("Next step: {step}", step=tr(after.name)) if after else tr("Next case")
@@ -437,12 +439,12 @@ class Steps(QObject):
 
 
 class StepFlow(WindowPart):
-    """Leads from the work list to a step after a case was opened.
+    """A component that leads from the work list to a step after a case was opened.
 
     Parameters
     ----------
     top
-        The lines at the top of the dock, which the strip View comes into below its header.
+        The layout at the top of the dock, in which the View strip is placed below the header.
     """
 
     def __init__(
@@ -480,7 +482,7 @@ class StepFlow(WindowPart):
         self._place_strip()
 
     def begin_case(self) -> None:
-        """Leave the work list for the previous step, unless the Import page is displayed."""
+        """Leave the work list for the last used step, unless the Import page is displayed."""
         if self._pages.step == WORK_LIST.name and not self._pages.is_importing:
             self._pages.show_step(self._last_step)
 

@@ -1,4 +1,4 @@
-"""Controller of the Export page: write and verify the workspace's masks."""
+"""Controller of the Export page: writes and verifies the workspace's masks."""
 
 from collections import Counter
 from dataclasses import replace
@@ -26,7 +26,7 @@ _STOPPED_OVER: Final = tr(
 
 
 class ExportFlow(WindowPart):
-    """Controller that connects the page, the session and the export job."""
+    """A controller that connects the page, the session and the export job."""
 
     def __init__(self, context: WindowContext, page: ExportPage, editing: Editing) -> None:
         super().__init__(context)

@@ -77,7 +77,7 @@ class LabelTable(TitledRows):
 
 
 class ExportLabels(QWidget):
-    """Widget for choosing a label file.
+    """A widget for choosing a label file.
 
     The signal `asked` carries a file to check; `changed` reports a new choice.
     """

@@ -30,7 +30,7 @@ class MaskSet:
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """The choices on the page, with settings that do not include the masks yet."""
+    """The choices on the page as export settings, which do not include the masks yet."""
 
     sets: tuple[MaskSet, ...]
     out: Path

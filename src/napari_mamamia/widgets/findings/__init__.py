@@ -1,1 +1,1 @@
-"""The Findings page: a form next to the image, within or without a study; breast landmarks."""
+"""The Findings page: a form next to the image, with or without a study, and breast landmarks."""

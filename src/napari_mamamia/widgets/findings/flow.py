@@ -53,11 +53,11 @@ _NO_BREAST: Final = tr(
 )
 
 _Place: TypeAlias = tuple[Workspace, str, str | None]
-"""Workspace, case id and reader name; the name is None if no reader is set."""
+"""The workspace, the case id and the reader's name, which is None if no reader is set."""
 
 
 class FindingsFlow(WindowPart):
-    """Controller that connects the page, the findings record, the displayed mask and mouse clicks.
+    """A controller that connects the page, the findings, the displayed mask and mouse clicks.
 
     `with_reader` runs a callback once a reader name is set, because every answer needs a reader.
     The signal `marks_changed` carries the landmarks for the image; `gaps_changed` reports that the

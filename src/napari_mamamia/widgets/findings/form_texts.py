@@ -15,7 +15,7 @@ COMPUTED: Final = tr("measured from the mask; choose a different answer if it is
 
 
 def why_wrong(field: Field, values: tuple[str, ...]) -> str:
-    """Return why values are not a valid answer, or "" if they are."""
+    """Return why values are not a valid answer, or "" if they are valid."""
     try:
         numbers = normalise_values(field, values)
     except ValueError as error:
@@ -75,13 +75,13 @@ def describe_question(field: Field, place: Place) -> str:
 
 
 def name_question(question: AskedQuestion) -> str:
-    """Return a question with its unit, and a star if an answer is required."""
+    """Return a question with its unit, and with a star if an answer is required."""
     unit = f" ({name_unit(question.field)})" if question.field.unit else ""
     return f"{tr(question.field.text)}{unit}{' *' if question.is_required else ''}"
 
 
 def explain_question(question: AskedQuestion) -> str:
-    """Return a question with its place, and whether an answer is required or was filled in."""
+    """Return a question with its place, and say whether an answer is required or was filled in."""
     needed = tr(" (required)") if question.is_required else ""
     text = f"{describe_question(question.field, question.place)}{needed}"
     return (

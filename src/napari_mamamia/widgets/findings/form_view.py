@@ -51,7 +51,7 @@ _OTHER_EDITION = tr("{} (not in this version)")
 
 
 class FormView(QWidget):
-    """Widget for the questions of a `Form`.
+    """A widget for the questions of a `Form`.
 
     The signal `answered` carries a changed answer, and `voxel_wanted` a voxel (z, y, x) of a lesion
     to show. `changed` reports that answers or questions changed, so that the missing answers may

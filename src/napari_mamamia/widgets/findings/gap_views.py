@@ -18,7 +18,7 @@ _MOST_NAMED: Final = 1
 
 
 class GapList(QWidget):
-    """List of gaps; `gap_wanted` carries the `Gap` of a clicked or activated line.
+    """A list of gaps; `gap_wanted` carries the `Gap` of a clicked or activated line.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class _Form:
 
 
 class AcceptChecks(WindowPart):
-    """Component that lists the gaps of the open case's form above the Accept button.
+    """A component that lists the gaps of the open case's form above the Accept button.
 
     Each line links to its question. Each case has one form: the study's form, or the form of the
     Findings page if a reader has started to fill in that form.
@@ -116,12 +116,12 @@ class AcceptChecks(WindowPart):
         list_gaps: Callable[[], tuple[Gap, ...]],
         show_gap: Callable[[Gap], object],
     ) -> None:
-        """Also list the gaps of the form on this page; the page calls `look` after each change."""
+        """List the gaps of this page's form as well; the page calls `look` after each change."""
         self._forms.append(_Form(page, list_gaps, show_gap))
         self.look()
 
     def look(self) -> None:
-        """Update the list."""
+        """Update the list of gaps."""
         self._listed.show_gaps(self._list_gaps())
 
     def accept(self, go_on: Callable[[], object]) -> None:

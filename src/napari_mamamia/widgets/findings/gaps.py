@@ -20,7 +20,7 @@ MOST_NAMED: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A missing answer, or one that `contradicts` another answer or the mask.
+    """A missing answer, or an answer that `contradicts` another answer or the mask.
 
     `field` is "" if no single question corrects the gap; `place` is None if no single place in the
     form corrects the gap.
@@ -62,13 +62,13 @@ def list_gaps(
 
 
 def describe_gaps(gaps: Sequence[Gap]) -> str:
-    """Return sentences on all gaps, missing before contradictory answers, or "" for no gaps."""
+    """Return sentences about all gaps, missing before contradictory answers, or "" for no gaps."""
     missing = describe_missing([gap.text for gap in gaps if not gap.contradicts])
     return ". ".join(filter(None, (missing, *(gap.text for gap in gaps if gap.contradicts))))
 
 
 def describe_missing(missing: Sequence[str], most: int = MOST_NAMED) -> str:
-    """Return a sentence that names the first missing answers, or "" for none.
+    """Return a sentence that names the first missing answers, or "" if none is missing.
 
     Examples
     --------

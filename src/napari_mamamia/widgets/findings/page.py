@@ -308,7 +308,7 @@ def list_marks(landmarks: Landmarks) -> tuple[ShownMark, ...]:
 
 
 def describe_mask_owner(role: Role, name: str, *, with_numbers: bool) -> str:
-    """Return a text saying whose mask the lesions belong to, or that nothing is filled in."""
+    """Return a text stating whose mask the lesions belong to, or that nothing is filled in."""
     if not with_numbers:
         return tr("Nothing is filled in, because measurements are hidden in this reading.")
     whose = (

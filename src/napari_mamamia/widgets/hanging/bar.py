@@ -1,4 +1,4 @@
-"""The hanging bar: current step, number of steps, and why some steps are left out.
+"""The hanging bar: current step, number of steps, and why some steps are omitted.
 
 The bar does not use the viewer, so that any part of the window can contain the bar.
 """
@@ -47,7 +47,7 @@ class HangingBar(QFrame):
     others_wanted = Signal()
     link_wanted = Signal()
     walked = Signal(object, object)
-    """Carries the plan and the displayed step, because another bar may show them instead."""
+    """A signal with the plan and the displayed step, which another bar may show instead."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class HangingBar(QFrame):
         self._show_if_filled()
 
     def want(self, wanted: bool) -> None:
-        """Set whether the bar is shown while a case is open; a hidden bar saves a line."""
+        """Set whether the bar is shown while a case is open; hiding it saves a line."""
         self._is_wanted = wanted
         self._show_if_filled()
 
@@ -162,7 +162,7 @@ class HangingBar(QFrame):
         refresh_accessible_text(self.link)
 
     def set_priors(self, priors: Sequence[PriorChoice]) -> None:
-        """Set the exams that are listed first."""
+        """Set the exams to list first."""
         self._priors = tuple(priors)
 
     def ask_other(self, case_ids: Sequence[str]) -> None:

@@ -59,7 +59,7 @@ _STILL_PIXELS: Final = 3.0
 
 
 class NoCopies:
-    """Null object for `LayerCopies`, for a view without layers of the open case."""
+    """A null object in place of `LayerCopies`, for a view without layers of the open case."""
 
     def copy_next(self) -> None:
         """Copy nothing."""
@@ -68,7 +68,7 @@ class NoCopies:
         """Copy no layers."""
 
     def close(self) -> None:
-        """Do nothing; no layer is followed."""
+        """Do nothing, because no layer is followed."""
 
     def set_own(self, _role: Any, _data: Any) -> None:
         """Ignore the data of a role."""
@@ -78,7 +78,7 @@ class NoCopies:
 
 
 class PriorPane(Pane):
-    """View that shows the phases and the masks of `prior`, read-only.
+    """A view that shows the phases and the masks of `prior`, read-only.
 
     Parameters
     ----------
@@ -182,8 +182,8 @@ class PriorPane(Pane):
     def show(self, shown: Sequence[int], phase: int | None) -> None:
         """Show the case's position in mm, and the phase with the same role.
 
-        If the exams are not linked, the position stays unchanged; initially both exams show the
-        same scanner coordinates.
+        If the exams are not linked, the position is unchanged; initially both exams show the same
+        scanner coordinates.
         """
         grid, case = self._scene.grid, self._case
         self._shown = (shown[0], shown[1], shown[2])
@@ -317,7 +317,7 @@ _SETTING: Final = "hanging "
 
 
 class Hanging(WindowPart):
-    """Controller that steps through the hanging protocol of a case.
+    """A controller that steps through the hanging protocol of a case.
 
     The reader's own view precedes the first step. `bar` shows the current step, and can be anywhere
     in the window.
@@ -438,7 +438,7 @@ class Hanging(WindowPart):
         self._show_bar()
 
     def _find_breasts(self) -> None:
-        """Find the breasts once for each case, because views of one breast are fitted to it."""
+        """Find the breasts once for each case, because a view of one breast is fitted to it."""
         case = self._session.case
         is_asked = self.step in (HangingStep.BOTH, HangingStep.SIDES)
         if case is None or not is_asked or not case.phases[0].loaded or self._has_looked:

@@ -33,7 +33,7 @@ class _Taken:
 
 
 class OwnView(WindowPart):
-    """Component that stores and restores layout, image, phase, window/level, map and zoom.
+    """A component that stores and restores layout, image, phase, window/level, map and zoom.
 
     The position is not restored, so that the reader continues at the last position of the hanging
     protocol.
@@ -86,7 +86,7 @@ class OwnView(WindowPart):
         )
 
     def follow_case(self) -> None:
-        """Store phase and window/level for a new case, with the whole slice visible."""
+        """Store the phase and window/level of a new case, with the whole slice visible."""
         layer = self._scene.layer(Role.PHASE)
         if self._taken is not None and layer is not None:
             limits = {Role.PHASE: tuple(layer.contrast_limits)}

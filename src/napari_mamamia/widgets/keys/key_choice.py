@@ -1,4 +1,4 @@
-"""User-defined shortcuts: bound at once, saved, and rejected if the key is taken."""
+"""User-defined shortcuts, which are bound at once, saved, and rejected if the key is taken."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -44,8 +44,7 @@ def remapped(
     -------
     tuple
         The table, in which a rejected change leaves the key unchanged, and a sentence for each
-        rejected
-        change: the action is unknown, the text is not a key, or the key is taken.
+        rejected change: the action is unknown, the text is not a key, or the key is taken.
 
     Examples
     --------
@@ -109,7 +108,7 @@ def _is_key(shown: str) -> bool:
 
 
 def retitled(tip: str, shown: Mapping[str, str]) -> str:
-    """Return a tooltip with its key replaced by the value in `shown`.
+    """Return a tooltip in which the key is replaced with its value in `shown`.
 
     Examples
     --------
@@ -120,7 +119,7 @@ def retitled(tip: str, shown: Mapping[str, str]) -> str:
 
 
 class KeyChoice(WindowPart):
-    """Holder of the current table of shortcuts; `changed` carries the table after a change.
+    """A holder of the current table of shortcuts; `changed` carries the table after a change.
 
     `elsewhere` lists widgets outside the dock whose tooltips name keys. The signal `refused`
     carries the reason why a change was rejected, or "" if the change was accepted.
@@ -139,7 +138,7 @@ class KeyChoice(WindowPart):
         self.keys, self.refused_at_start = remapped(self._own)
 
     def bind(self, actions: Mapping[str, Callable[..., object]]) -> None:
-        """Bind every shortcut in the table, and name the shortcuts in the tooltips."""
+        """Bind every shortcut in the table, and show the keys in the tooltips."""
         self._actions = actions
         bind_keys(self._viewer, self._dock, actions, self.keys)
         self._retitle_tips(KEYS, self.keys, (self._dock, *self.elsewhere))
@@ -182,7 +181,7 @@ class KeyChoice(WindowPart):
         self._take_table(KEYS, ())
 
     def name_in(self, page: QWidget) -> None:
-        """Name the current keys in the tooltips of a new page."""
+        """Show the current keys in the tooltips of a new page."""
         self._retitle_tips(KEYS, self.keys, (page,))
 
     def _take_table(self, table: Sequence[Key], own: tuple[tuple[str, str], ...]) -> None:

@@ -1,4 +1,4 @@
-"""The panel on `?`: the plugin's shortcuts, which can be changed by a click, and napari's keys."""
+"""The panel for `?`: the plugin's shortcuts, which can be changed by a click, and napari's keys."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -53,7 +53,7 @@ def shown_key(event: Any) -> str:
 
 
 class KeyButton(QPushButton):
-    """Button that shows the key of an action; `key_given` carries the action and the new key."""
+    """A button that shows the key of an action; `key_given` carries the action and the new key."""
 
     key_given = Signal(str, str)
 

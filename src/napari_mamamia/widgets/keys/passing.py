@@ -16,7 +16,7 @@ _OF_CONTROLS: Final = (Qt.Key.Key_Space, Qt.Key.Key_Up, Qt.Key.Key_Down)
 
 
 class KeyPassing(QObject):
-    """Event filter that withholds the shortcuts in the table from the focused widget below `roots`.
+    """An event filter that keeps shortcuts in the table from the focused widget below `roots`.
 
     A combo box keeps the focus after a click and would use the next key itself. Pressing `I` for
     the MIP would then set the shape of a mass to irregular. Open lists and text fields receive all

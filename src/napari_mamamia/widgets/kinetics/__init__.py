@@ -1,1 +1,1 @@
-"""The Kinetics page: maps, curves, FTV, times, motion."""
+"""The Kinetics page: maps, curves, FTV, times and motion."""

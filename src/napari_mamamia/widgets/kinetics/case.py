@@ -64,7 +64,7 @@ class KineticCase(WindowPart):
 
     @property
     def source(self) -> str:
-        """A short text on the source of the times, or "" if there are no times."""
+        """A short text about the source of the times, or "" if there are no times."""
         case = self._case
         if case is None:
             return ""
@@ -80,7 +80,7 @@ class KineticCase(WindowPart):
         return self._rules.get(self._session.case_key, self._clock)
 
     def set_timing(self, timing: Timing, text: str) -> str:
-        """Set a clock, an injection time or two phases; return the reason if rejected, else "".
+        """Set a clock, an injection time or two phases; return the reason if rejected, or "".
 
         A named clock applies to the session; an injection time or two phases apply to this case
         only.
@@ -133,7 +133,7 @@ class KineticCase(WindowPart):
 
     @property
     def note(self) -> str:
-        """A note on all values of the case: "registered", or "" if the phases are as acquired."""
+        """A note about the values of the case: "registered", or "" for phases as acquired."""
         return "" if self._session.registered is None else "registered"
 
     def _switch_voxels(self) -> None:

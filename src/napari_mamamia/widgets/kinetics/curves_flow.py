@@ -24,7 +24,7 @@ _LANE: Final = "curve_mask"
 
 
 class CurvesFlow(WindowPart):
-    """Controller of the Curves tab, which computes nothing while the tab is hidden."""
+    """The controller of the Curves tab, which computes nothing while the tab is hidden."""
 
     def __init__(
         self,

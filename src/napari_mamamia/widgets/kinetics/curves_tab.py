@@ -1,4 +1,4 @@
-"""The Curves tab: the plot, regions with curve types, pinning and export."""
+"""The Curves tab: the plot, the regions with their curve types, pinning and export."""
 
 import math
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def nice_ticks(low: float, high: float, most: int = _MOST_TICKS) -> tuple[float,
 
 
 class CurvePlotView(QWidget):
-    """Widget that draws a `CurvePlot` with named axes and units, and a dot for each phase."""
+    """A widget that draws a `CurvePlot` with named axes and units, and a dot for each phase."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -29,7 +29,7 @@ _AFTER_MS: Final = 300
 
 
 class KineticsFlow(WindowPart):
-    """Controller of the Kinetics page, which computes only while the page is visible."""
+    """The controller of the Kinetics page, which computes only while the page is visible."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ _NOTE: Final = "registered"
 
 
 class MotionFlow(WindowPart):
-    """Controller of the Motion section.
+    """The controller of the Motion section.
 
     Registered phases exist only in the session. Image, subtraction, maps, curves and FTV use the
     registered phases, while models, editing, scores and exports use the phases from the files.

@@ -1,4 +1,7 @@
-"""Live update of the functional tumour volume, prepared once and then counted in a thread."""
+"""Functional tumour volume that is updated while the user changes thresholds.
+
+The region is prepared once, and its voxels are then counted in a thread.
+"""
 
 from pathlib import Path
 
@@ -21,7 +24,7 @@ _SEG = "ftv_seg"
 
 
 class FtvLive(WindowPart):
-    """Component that computes FTV while the thresholds change.
+    """A component that computes FTV while the thresholds change.
 
     The signal `answered` carries an `FtvAnswer`, and `unknown` the reason if there is no volume.
     `region_changed` carries a description of the region, and `drawing_changed` the drawing mode

@@ -1,4 +1,4 @@
-"""The kinetic map on the image, computed immediately for the visible plane and then in a thread."""
+"""The kinetic map on the image, computed at once for the visible plane, then for the volume."""
 
 from dataclasses import replace
 from functools import partial
@@ -26,11 +26,11 @@ _RANGE: Final = "kinetic_range"
 _OVERLAY: Final = "mamamia_map"
 _TEXT_SIZE: Final = 11
 _LONG_VOXELS: Final = 20_000_000
-"""Number of voxels below which a map takes less than 0.3 s and needs no progress bar."""
+"""Number of voxels up to which a map takes less than 0.3 s and needs no progress bar."""
 
 
 class KineticMapControl(WindowPart):
-    """Component that shows, hides and computes one map.
+    """A component that shows, hides and computes one map.
 
     The signal `shown_changed` carries a `ShownMap` or None; `failed` carries the reason why a map
     cannot be computed.
@@ -237,7 +237,7 @@ class KineticMapControl(WindowPart):
         self.shown_changed.emit(self._shown)
 
     def _follow_slice(self, _event: object = None) -> None:
-        """Compute the newly visible slice until the whole volume is complete.
+        """Compute the newly visible slice, until the whole volume is complete.
 
         A slice in the file's orientation takes a few ms; any other slice accesses the memory of the
         whole map.

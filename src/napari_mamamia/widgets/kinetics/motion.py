@@ -1,4 +1,4 @@
-"""The Motion section of the Kinetics page: registration of phases, its effect and use."""
+"""The Motion section of the Kinetics page: the registration of phases, its effect and use."""
 
 from typing import Final
 
@@ -41,7 +41,7 @@ _MARKS: Final = {Verdict.BETTER: "✓", Verdict.UNCHANGED: "=", Verdict.WORSE: "
 
 
 class MotionControls(QWidget):
-    """Controls of the registration.
+    """The controls of the registration.
 
     The signal `register_wanted` carries a `TransformKind`; `use_wanted` carries whether to use the
     result.
@@ -115,7 +115,7 @@ class MotionControls(QWidget):
         self.start.setEnabled(True)
 
     def show_progress(self, progress: Progress | None) -> None:
-        """Show the progress of a registration; None before the first step."""
+        """Show the progress of a registration, which is None before the first step."""
         self._working.show()
         self.running.show()
         self.start.setEnabled(False)

@@ -53,7 +53,7 @@ _NAMES: Final = {"pe": tr("PE"), "ser": tr("PE and SER")}
 
 
 class FtvSegControls(QWidget):
-    """Widget for choosing a DICOM SEG; `seg_wanted` carries the path of a chosen or dropped SEG."""
+    """A widget for choosing a DICOM SEG; `seg_wanted` carries the path of the chosen SEG."""
 
     seg_wanted = Signal(object)
 
@@ -206,7 +206,7 @@ _THRESHOLDS: Final = (
 
 
 class FtvControls(QWidget):
-    """Controls of FTV.
+    """The controls of FTV.
 
     `settings_changed` carries `FtvSettings`; `draw_wanted` carries "box", "omit" or "".
     """
@@ -410,7 +410,7 @@ _BAR: Final = 12
 
 
 class KineticLegend(QWidget):
-    """Legend of the displayed map; empty if there is no map."""
+    """The legend of the displayed map, which is empty without a map."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The times section of the Kinetics page: phase times, clock, pre-contrast phases."""
+"""The Times section of the Kinetics page: phase times, clock, and pre-contrast phases."""
 
 from typing import Final
 
@@ -43,7 +43,7 @@ _PRES: Final = {
 
 
 class TimesControls(QWidget):
-    """Controls of the times, whose signals report the user's changes.
+    """The controls of the times, whose signals report the user's changes.
 
     The signal `times_typed` carries the entered times as text, or "" to restore the original times.
     `timing_chosen` carries a `Timing` and the text next to the choice, `pre_chosen` a

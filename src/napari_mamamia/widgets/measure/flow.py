@@ -45,7 +45,7 @@ class _WordsField(QLineEdit):
 
 
 class MeasureFlow(WindowPart):
-    """Controller that connects the Measure section, the mouse, the views and the record.
+    """The controller that connects the Measure section, the mouse, the views and the record.
 
     Attributes
     ----------
@@ -53,12 +53,10 @@ class MeasureFlow(WindowPart):
         The drawings on the open case.
     marks
         Points that another component marks on the image. `mark_moved` carries the key of a mark and
-        its
-        new position in RAS mm, and `mark_removed` the key of a deleted mark.
+        its new position in RAS mm, and `mark_removed` the key of a deleted mark.
     find_lesion, list_lesions
         Functions that return the number of the current lesion, to which a new drawing belongs (""
-        for
-        none), and all lesion numbers.
+        for none), and all lesion numbers.
     """
 
     mark_moved = Signal(str, object)

@@ -45,7 +45,7 @@ _ASKS: Final = MappingProxyType(
 
 
 class DrawTool(WindowPart):
-    """Component that draws with the active tool, and moves points of drawings.
+    """A component that draws with the active tool, and moves points of drawings.
 
     Signals: `changed` reports that the unfinished drawing changed, and `tool_changed` that a
     different tool is active. `drawn` carries a complete `Sketch` and the view of the sketch.
@@ -82,7 +82,7 @@ class DrawTool(WindowPart):
         self.attach(self._scene.viewer)
 
     def attach(self, viewer: Any) -> None:
-        """Also draw in this view of the case."""
+        """Enable drawing in this view of the case as well."""
         viewer.mouse_drag_callbacks.append(self._follow_grip)
         viewer.mouse_drag_callbacks.append(self._follow_drawing)
         viewer.mouse_move_callbacks.append(self._follow_move)

@@ -35,8 +35,9 @@ _BESIDE: Final = 10.0
 MARK_COLOUR: Final = "#FF8AD8"
 """Colour of marks, which no mask, map or drawing uses; its contrast with black is 9:1."""
 _NEAR_MM: Final = 15.0
-"""Distance in mm from the mark's slice up to which a mark is visible; a nipple measures about 10
-mm.
+"""Largest distance in mm from a mark's slice at which the mark is visible.
+
+A nipple measures about 10 mm.
 """
 _FAINTEST: Final = 0.25
 _MARK: Final = 7.0
@@ -55,7 +56,7 @@ class Grip:
 
 @dataclass(frozen=True, slots=True)
 class ShownDrawing:
-    """A displayed drawing; `say` returns the text, `is_own` is whether it may be changed."""
+    """A displayed drawing; `say` returns its text, and `is_own` says whether it may be changed."""
 
     key: str
     kind: MeasureKind
@@ -115,14 +116,13 @@ class _Sheet(QWidget):
 
 
 class ViewDrawings:
-    """Component that shows drawings over one view of the case, and finds the drawing at a pixel.
+    """A component that shows drawings over one view of the case, and finds the drawing at a pixel.
 
     Parameters
     ----------
     find_canvas
         Function that returns the widget on which the view is drawn, or None without a window;
-        nothing is
-        painted in that case.
+        nothing is painted in that case.
     """
 
     def __init__(
@@ -268,7 +268,7 @@ class ViewDrawings:
             self._sheet.update()
 
     def _find_transform(self) -> QTransform | None:
-        """Return the transform from displayed mm (across, down) to pixels; None in 3-D."""
+        """Return the transform from displayed mm (across, down) to pixels, or None in 3-D."""
         camera, dims = self.viewer.scene.camera, self.viewer.dims
         if len(dims.displayed) != 2:
             return None
@@ -325,7 +325,7 @@ def _map_points(lead: QTransform, places: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def find_ground(wanted: QRectF, taken: list[QRectF], height: float) -> QRectF:
-    """Return a free rectangle for a text near the `wanted` rectangle, and add it to `taken`.
+    """Return a free rectangle for a text near the rectangle `wanted`, and add it to `taken`.
 
     The rectangle is moved up and down within `height`. If there is no free position, the wanted
     rectangle is returned.
@@ -416,9 +416,9 @@ def _paint_words(
     colour: QColor,
     grounds: list[QRectF],
 ) -> None:
-    """Paint a text on a dark background, to the right of all points of `drawn`.
+    """Paint a text on a dark background, to the right of all points in `drawn`.
 
-    The text of an arrow is at its tail, and text about the whole image in the lower corner.
+    The text of an arrow is at its tail, and a text about the whole image is in the lower corner.
     """
     if not one.words:
         return

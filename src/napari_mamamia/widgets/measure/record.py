@@ -20,15 +20,15 @@ _NO_FOLDER: Final = tr(
     "first."
 )
 _Place: TypeAlias = tuple[str, str, str | None]
-"""Workspace folder ("" for none), case id and reader (None if there is no name)."""
+"""Workspace folder ("" if there is none), case id, and reader (None if no name is set)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """A drawing on the open case.
 
-    `key` stays the same when the drawing is changed; `version` names its current state. `is_own` is
-    whether this reader may change the drawing.
+    `key` remains the same when the drawing is changed; `version` names its current state. `is_own`
+    says whether this reader may change the drawing.
     """
 
     key: str
@@ -38,7 +38,7 @@ class Drawn:
 
 
 class DrawnRecord(WindowPart):
-    """Component that stores the drawings on the open case; `changed` reports any change.
+    """A component that stores the drawings on the open case; `changed` reports any change.
 
     `with_reader` runs a callback once a reader name is set, because each drawing has an author.
 
@@ -125,7 +125,7 @@ class DrawnRecord(WindowPart):
             self._show_and_write(key)
 
     def choose(self, key: str) -> None:
-        """Select a drawing; "" selects none."""
+        """Select a drawing; "" clears the selection."""
         key = key if key in self._items else ""
         if key != self.chosen:
             self.chosen = key

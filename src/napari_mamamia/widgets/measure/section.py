@@ -60,7 +60,7 @@ _LINES: Final = 6
 
 
 class _DrawnModel(QAbstractListModel):
-    """List model of the drawings; the text of a line is created when it becomes visible."""
+    """A list model of the drawings; the text of a line is created when it becomes visible."""
 
     def __init__(self) -> None:
         super().__init__()

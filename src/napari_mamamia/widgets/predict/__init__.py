@@ -1,1 +1,1 @@
-"""The Predict page: models, their inputs and recipes, runs, candidates, uncertainty."""
+"""The Predict page: models, their inputs and recipes, runs, candidates and uncertainty."""

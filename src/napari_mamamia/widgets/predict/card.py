@@ -1,4 +1,4 @@
-"""Summary of the selected model: its description, inputs from the open case, and run time."""
+"""Summary of the selected model: description, inputs from the open case, and run time."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class ModelCard:
 
     `note` must be shown with the model's results. `facts` are lines about the model, and `detail`
     is the tooltip of these lines. `needs` states the time and memory that the model needs.
-    `is_trained` is whether the options of a trained model are shown.
+    `is_trained` says whether the options of a trained model are shown.
     """
 
     title: str
@@ -29,7 +29,7 @@ class ModelCard:
 
 
 class ModelPanel(QFrame):
-    """Panel that shows a `ModelCard`; `measure_wanted` requests the measurement of a tile."""
+    """A panel that shows a `ModelCard`; `measure_wanted` requests to measure a tile's duration."""
 
     measure_wanted = Signal()
 

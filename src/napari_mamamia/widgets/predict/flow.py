@@ -53,7 +53,7 @@ _REFUSED_SAFELY: Final = tr(
 
 
 class PredictFailure(WindowPart):
-    """Component that suggests remedies after an error; nothing runs without a click."""
+    """A component that suggests remedies after an error; nothing runs without a click."""
 
     def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
         super().__init__(context)
@@ -216,7 +216,7 @@ _REFUSED: Final = tr("The checkpoint was not opened; see below.")
 
 
 class PredictEstimate(WindowPart):
-    """Component that estimates time and memory of a run.
+    """A component that estimates time and memory of a run.
 
     The signal `changed` is emitted when `text` changes, and `failed` carries the error of a
     request. `ready` returns the trained models to estimate, or an empty tuple if a model cannot
@@ -246,7 +246,7 @@ class PredictEstimate(WindowPart):
         self._looked_at = None
 
     def refresh_later(self) -> None:
-        """Schedule an estimate for the open case, unless the estimate was requested before."""
+        """Schedule an estimate for the open case, unless it was requested before."""
         case = self._session.case
         if case is not None and self._looked_at is not case.signal:
             self._looked_at = case.signal
@@ -254,7 +254,7 @@ class PredictEstimate(WindowPart):
             self._later.start()
 
     def look_again(self) -> None:
-        """Request a new estimate, for example after a run, when the speed of the run is known."""
+        """Request a new estimate, for example after a run whose speed is now known."""
         self._looked_at = None
         self.refresh_later()
 
@@ -318,7 +318,7 @@ _LANE = "inputs"
 
 
 class PredictPictures(WindowPart):
-    """Component that shows the input images of the open case for the selected model.
+    """A component that shows the input images of the open case for the selected model.
 
     Each pair of case and model is requested once. `slice_shown` returns the array axis
     perpendicular to the visible slice and the slice index, or None.
@@ -366,7 +366,7 @@ class PredictPictures(WindowPart):
 
 
 class PredictFlow(WindowPart):
-    """Controller that connects the page, the session and the prediction."""
+    """A controller that connects the page, the session and the prediction."""
 
     def __init__(
         self, context: WindowContext, page: PredictPage, predicting: Predicting, prompts: PromptTool

@@ -12,7 +12,7 @@ from napari_mamamia.widgets.controls.controls import button, discard, label
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A button with its text, tooltip and action."""
+    """A button for a remedy, with its text, tooltip and action."""
 
     text: str
     tip: str
@@ -20,7 +20,7 @@ class Remedy:
 
 
 class PredictHelp(QWidget):
-    """Widget that shows remedies and is hidden without remedies.
+    """A widget that shows remedies and is hidden without remedies.
 
     The signal `shown` is emitted when remedies are shown.
     """

@@ -1,4 +1,4 @@
-"""Inputs of the selected model for the open case, with a small image and a text per channel."""
+"""Inputs of the selected model for the open case: a small image and a text for each channel."""
 
 import re
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ _SIDES: Final = (92, 68)
 """Width of an image in pixels for up to three images in a row, and for four."""
 _NO_BREAK: Final = "\u00a0"
 _KEPT_TOGETHER: Final = re.compile(r"(channel|phase|contrast|\(\d+) (\d+|←|s\))")
-"""Numbers that are not separated from their word or unit by a line break."""
+"""Pattern of numbers that a line break must not separate from their word or unit."""
 
 
 class InputStrip(QWidget):
-    """Widget that shows the texts immediately, and each image when the image is ready."""
+    """A widget that shows the texts immediately, and each image when the image is ready."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ Member = ModelEntry | Segmenter
 
 
 class PredictModels(WindowPart):
-    """Component that stores the selected models and their settings.
+    """A component that stores the selected models and their settings.
 
     The signal `changed` is emitted when the models or the settings change. `name_taken` carries the
     path of a model whose name is taken, and a free name.
@@ -97,7 +97,7 @@ class PredictModels(WindowPart):
         return tuple(member for member in members if isinstance(member, PlannedSegmenter))
 
     def problem(self) -> str:
-        """Return why the selected models cannot run at all, or "" if they can."""
+        """Return why the selected models cannot run at all, or "" if they can run."""
         for entry in self.entries:
             if entry.problem:
                 return entry.problem
@@ -137,7 +137,7 @@ class PredictModels(WindowPart):
         self._jobs.start("models", tr("Listing the models"), look, self._show_entries, shown=False)
 
     def add(self, path: Path, name: str = "") -> None:
-        """Add the model at a path and select it; an empty `name` means the model's own name."""
+        """Add the model at a path and select it; an empty `name` stands for its own name."""
         doing, named = tr("Adding {name}", name=path.name), (name,) if name else ()
 
         def take(entry: ModelEntry) -> None:

@@ -167,7 +167,7 @@ class RunOptions(QWidget):
         )
 
     def show_own_recipe(self, *, edited: bool, choose: bool = False) -> None:
-        """Show whether the user edited the model's recipe; `choose` also selects that recipe."""
+        """Show whether the user edited the model's recipe; with `choose`, also select it."""
         self.recipe.setItemText(0, tr("own (edited)") if edited else tr("own"))
         if choose:
             self.recipe.setCurrentIndex(0)
@@ -201,7 +201,7 @@ _WHEN_UNSURE: Final = tr(
     "Look at each candidate below, or choose “at a click” and click the tumour."
 )
 _LAID_OUT_MS: Final = 50
-"""Time in ms until new texts are laid out, after which the page can scroll to the texts."""
+"""Time in ms in which new texts are laid out, after which the page can scroll to them."""
 
 
 class PredictPage(Page):

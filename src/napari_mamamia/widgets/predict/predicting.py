@@ -30,7 +30,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """The choice for an existing prediction: replace it, or keep both (`beside`)."""
+    """The choice for an existing prediction: replace it, or keep both predictions (`beside`)."""
 
     replaces: KeptPrediction | None = None
     beside: bool = False
@@ -47,7 +47,7 @@ class OlderFound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """A prediction with its mask, the position to show, and the reason if it is not saved.
+    """A prediction with its mask, the position to show, and the reason if it was not saved.
 
     `case` and `context` are from the start of the run; the window may show a different case by now.
     `kept` is the file in the workspace, or None if the prediction is not saved; `older` is the
@@ -76,7 +76,7 @@ _SHOWN: Final = {
 
 
 class Predicting(WindowPart):
-    """Component that predicts the open case.
+    """A component that predicts the open case.
 
     The signal `answered` carries an `Answer`; `running_changed` carries whether a prediction is
     running. `older_found` carries an `OlderFound` instead of an answer: the run starts only after
@@ -308,7 +308,7 @@ _MOST_SHOWN = 5
 
 
 class PredictAll(WindowPart):
-    """Component that runs the selected model on all cases without a prediction by this model."""
+    """A component that runs the selected model on all cases without a prediction by this model."""
 
     def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
         super().__init__(context)

@@ -59,7 +59,7 @@ def number_field(
 
 
 class _Field(QWidget):
-    """Base class of a field; `changed` is emitted after each change.
+    """The base class of a field; `changed` is emitted after each change.
 
     `problem` is the error message, or "" for a valid value.
     """

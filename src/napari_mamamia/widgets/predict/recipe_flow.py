@@ -46,7 +46,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 # The steps after a network as an ordered list: add, remove, move, and a value with its unit.
 
 _FIRST_VALUE: Final = {PostKind.MINIMUM: 100.0, PostKind.CLOSE: 2.0}
-"""Initial value of a new step, in mm3 or mm; a choice of ours that the user can change."""
+"""Initial value of a new step in mm3 or mm, our choice, which the user can change."""
 
 _SMALLEST: Final = 0.01
 _LIST_HEIGHT: Final = 84
@@ -61,7 +61,7 @@ _TIPS: Final = {
 
 
 class StepList(QWidget):
-    """List of postprocessing steps; `changed` is emitted after each change."""
+    """A list of postprocessing steps; `changed` is emitted after each change."""
 
     changed = Signal()
 
@@ -197,9 +197,10 @@ _LEFT: Final = tr("as on the page")
 
 
 class RecipeForm(QWidget):
-    """Form that shows a recipe and returns the edited recipe.
+    """A form that shows a recipe and returns the edited recipe.
 
-    The signal `changed` is emitted after each change. Recipe values without a field stay unchanged.
+    The signal `changed` is emitted after each change. Recipe values without a field are not
+    changed.
     """
 
     changed = Signal()
@@ -265,7 +266,7 @@ class RecipeForm(QWidget):
 
     @property
     def problem(self) -> str:
-        """Why the values do not form a valid recipe, or "" if they do."""
+        """The reason why the values do not form a valid recipe, or "" if they do."""
         return recipe_fields.problem_of(self.recipe)
 
     # ------------------------------------------------------------------------ making
@@ -408,7 +409,7 @@ class RecipeForm(QWidget):
     # ------------------------------------------------------------------------- inner
 
     def _read_channels(self) -> tuple[str, ...]:
-        """Return the expressions; an empty recipe stays empty for "channel k is phase k".
+        """Return the expressions; an empty recipe remains empty and means "channel k is phase k".
 
         The phase of a single channel is always stored, because a single channel has no default.
         """
@@ -664,7 +665,7 @@ _LANE: Final = "recipe"
 
 
 class RecipeFlow(WindowPart):
-    """Component that opens one recipe editor at a time; `dialog` is the open editor."""
+    """A component that opens one recipe editor at a time; `dialog` is the open editor."""
 
     def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
         super().__init__(context)

@@ -26,7 +26,7 @@ _KINDS: Final = {
 
 
 class UncertaintyList(QWidget):
-    """List of uncertain regions.
+    """The list of uncertain regions.
 
     The signal `chosen` carries the index of a region; region 0 has the largest weight.
     `kind_wanted` carries the `UncertaintyKind` for finding regions.

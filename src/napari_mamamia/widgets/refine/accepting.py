@@ -1,4 +1,4 @@
-"""Accepting a case's mask: the row below the Mask step, the line above Check, and the shortcut."""
+"""Accepting the mask of a case: the row below the Mask step, the line above Check, the shortcut."""
 
 from collections.abc import Callable
 from typing import Final
@@ -89,7 +89,7 @@ class AcceptedLine(QWidget):
 
 
 class Accepting(WindowPart):
-    """Component that accepts the reader's own mask, or the prediction as the reader's own mask.
+    """A component that accepts the reader's own mask, or the prediction as the reader's own mask.
 
     The signal `changed` reports a change of `is_accepted`, `has_mask` or the highlighted control.
 
@@ -148,7 +148,7 @@ class Accepting(WindowPart):
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the reader has accepted the displayed own mask."""
+        """Whether the reader has accepted the displayed mask, which is the reader's own."""
         return self._editing.saving.is_accepted
 
     @property
@@ -250,7 +250,7 @@ class Accepting(WindowPart):
             self._editing.saving.accept(self._go_on)
 
     def _replace_own(self) -> bool:
-        """Replace a mask without strokes by the prediction, or ask; return whether replaced."""
+        """Replace a mask without strokes with the prediction, or ask; return whether replaced."""
         live = self._editing.live
         is_replaced = live is not None and live.position == 0 and self._editing.open_is_new
         if not is_replaced:

@@ -1,4 +1,4 @@
-"""The brush cursor: a circle with the painted radius, and a text on the effect of a press."""
+"""The brush cursor: a circle with the painted radius, and a text about the effect of a press."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -142,7 +142,7 @@ def cursor_text(state: RefineState, *, slices: int | None = None) -> str:
 
 
 class HeldKeys(QObject):
-    """Event filter that reports which of Shift, Ctrl and Alt are pressed.
+    """An event filter that reports which of Shift, Ctrl and Alt are pressed.
 
     Changes are reported even if the pointer does not move.
     """
@@ -161,7 +161,7 @@ class HeldKeys(QObject):
 
 
 class BrushCursor:
-    """Component that controls napari's circle cursor, its rings, and a text at the pointer.
+    """A component that controls napari's circle cursor, its rings, and a text at the pointer.
 
     Rings and text need a window; without a window, only the circle is shown.
     """
@@ -248,7 +248,7 @@ class BrushCursor:
             self._text.setVisible(bool(self._text.text()))
 
     def come_home(self) -> None:
-        """Move the text back to the main view, because the view that contains it is closed."""
+        """Move the text back to the main view, because the view that contains it is closing."""
         home = canvas_widget(self._scene.viewer)
         if self._text is not None and home is not None:
             self._text.setParent(home)

@@ -28,7 +28,7 @@ _LANE: Final = "edit"
 
 
 class Editing(WindowPart):
-    """Component that opens, tracks and saves the refined mask.
+    """A component that opens, tracks and saves the refined mask.
 
     The signal `state_changed` reports a new `state`, and `opened` that a different mask, or none,
     is open for editing. `stepped` reports that a step was made, undone or redone.
@@ -75,7 +75,7 @@ class Editing(WindowPart):
 
     @property
     def open_is_new(self) -> bool:
-        """Whether the open mask has no earlier work: nothing saved, recovered or edited."""
+        """Whether the open mask has no earlier work, which may be saved, recovered or edited."""
         opened = self.open
         if opened is None:
             return False
@@ -202,7 +202,7 @@ class Editing(WindowPart):
         )
 
     def _show_opened(self, opened: OpenEditing, case: Case) -> None:
-        """Show the mask now, and start editing in the next iteration, because both are slow."""
+        """Show the mask now and start editing in the next iteration, because both are slow."""
         _close_opened(self._pending)
         self._pending = None
         if not self._is_of(opened, self._session.case, self._session.reader):
@@ -298,7 +298,7 @@ class Editing(WindowPart):
         return self.saving.save_now()
 
     def keep_under(self, reader: str) -> None:
-        """Assign the unsaved mask to another reader, and save it for this reader."""
+        """Assign the unsaved mask to another reader, and save it under this reader's name."""
         mask = self._session.mask(Role.REFINED)
         if mask is not None and self.open is not None:
             self.saving.take_reader(reader)

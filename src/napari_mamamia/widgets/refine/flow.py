@@ -39,11 +39,11 @@ from napari_mamamia.widgets.viewer.prompts import PromptTool
 
 _CLOCK_MS: Final = 1_000
 _STEP: Final = "Mask"
-"""The step whose pages undo and redo."""
+"""The step in whose pages undo and redo are available."""
 
 
 class RefineFlow(WindowPart):
-    """Controller that connects page, saved state, session, painting, growing and measuring.
+    """A controller that connects page, saved state, session, painting, growing and measuring.
 
     The signal `next_changed` carries the `NextStep` of the own mask.
     """

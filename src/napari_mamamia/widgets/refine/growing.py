@@ -1,4 +1,4 @@
-"""Growing in 3-D and whole-mask tools, run as jobs whose results become steps."""
+"""Growing in 3-D and tools for the whole mask, run as jobs whose results become steps."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -56,7 +56,7 @@ RemovalJob = Callable[[NDArray[np.uint8], NDArray[np.uint16]], Removal]
 
 
 class Growing(WindowPart):
-    """Component that runs one job at a time; the result is discarded if the mask has changed."""
+    """A component that runs one job at a time; the result is discarded if the mask has changed."""
 
     busy_changed = Signal()
 
@@ -81,7 +81,7 @@ class Growing(WindowPart):
 
     @property
     def note(self) -> str:
-        """The note on the current step if the step is a growth, otherwise ""."""
+        """The note about the current step if it is a growth, or "" otherwise."""
         live = self._editing.live
         if live is None or self._noted is None or not live.position:
             return ""
@@ -110,7 +110,7 @@ class Growing(WindowPart):
         self._noted = self._cut_off = None
 
     def seed_text(self) -> str:
-        """Return a text on the evidence from which the next growth starts."""
+        """Return a text about the evidence from which the next growth starts."""
         live, kind = self._editing.live, self.kind
         if live is not None and kind is GrowthKind.OUTLINES:
             count = len(outlined_slices(steps_of(live), live.label))

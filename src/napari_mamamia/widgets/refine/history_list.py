@@ -1,4 +1,4 @@
-"""The list of steps, newest first, in which a click returns to a state, and the undo memory."""
+"""The list of steps, newest first, in which a click restores a state; and the undo memory limit."""
 
 import logging
 from collections import Counter
@@ -26,7 +26,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _log = logging.getLogger(__name__)
 
 LIMITS_MB: Final = (64, 256, 1024, 4096)
-"""Available memory limits for undo, in MB."""
+"""Selectable memory limits for undo, in MB."""
 
 _USUAL_MB: Final = 256
 _MB: Final = 1 << 20
@@ -35,7 +35,7 @@ _LEAST_LINES: Final = 6
 
 
 class HistoryModel(QAbstractListModel):
-    """List model of the steps from the newest to the start; undone steps are grey."""
+    """A list model of the steps from the newest to the start; undone steps are grey."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,10 +97,10 @@ class HistoryModel(QAbstractListModel):
 
 
 class HistoryList(QWidget):
-    """The list with the Redo button and the undo memory; the page places the `undo` button.
+    """The history list, with the Redo button and the undo memory limit.
 
-    The signal `position_wanted` carries the number of steps to apply; `limit_wanted` carries a
-    limit in megabytes.
+    The page places the `undo` button. The signal `position_wanted` carries the number of steps to
+    apply; `limit_wanted` carries a limit in megabytes.
     """
 
     position_wanted = Signal(int)
@@ -194,7 +194,7 @@ def _name_step(step: Edit) -> str:
 
 
 class StepWords:
-    """Builder of texts on a history's latest change: undone, redone or discarded steps."""
+    """A builder of texts about a history's latest change: undone, redone or discarded steps."""
 
     def __init__(self) -> None:
         self._steps: Sequence[Edit] = ()
@@ -205,7 +205,7 @@ class StepWords:
         self._steps, self._position = ((), 0) if live is None else (live.steps, live.position)
 
     def follow(self, live: EditingSession) -> tuple[str, str]:
-        """Return texts on the steps undone or redone since the last call, and on discarded steps.
+        """Return texts about steps undone or redone since the last call, and about discarded steps.
 
         A text is "" if there was no such step.
         """
@@ -275,7 +275,7 @@ def _describe_lost(lost: Sequence[Edit], label: int) -> str:
 
 
 class UndoMemory(WindowPart):
-    """Component that connects the list of steps with the session's history and the preferences.
+    """A component that connects the list of steps with the session's history and the preferences.
 
     Steps beyond the memory limit are not lost, because the journal contains them.
     """
@@ -312,7 +312,7 @@ class UndoMemory(WindowPart):
 
 
 def offer_text(recovered: RecoveredWork) -> str:
-    """Return a text on recovered steps, such as "Recovered 12 steps from 14:02:"."""
+    """Return a text about recovered steps, such as "Recovered 12 steps from 14:02:"."""
     some = tr_n(
         "{n} step",
         "{n} steps",

@@ -79,7 +79,7 @@ class StrokeQueue(WindowPart):
 
     @property
     def is_settling(self) -> bool:
-        """Whether a finished stroke has not yet changed the mask."""
+        """Whether a finished stroke has not changed the mask yet."""
         return self._jobs.is_running(_SETTLING) or bool(self._waiting)
 
     # ------------------------------------------------------------------ drawing
@@ -267,7 +267,7 @@ class LiveMask(WindowPart):
 
     @property
     def followed(self) -> Any | None:
-        """The layer whose events are connected; the user may just have deleted this layer."""
+        """The layer whose events are connected; the user may just have deleted it."""
         return self._layer
 
     def begin(self, live: EditingSession, tag: LayerTag) -> None:
@@ -298,7 +298,7 @@ class LiveMask(WindowPart):
         layer.events.data.connect(self._on_data)
 
     def repair_layer(self) -> None:
-        """Make sure before a stroke that the layer shows the session's buffer."""
+        """Ensure, before a stroke, that the layer shows the session's buffer."""
         live, tag = self.live, self.tag
         if live is None or tag is None:
             return
@@ -316,7 +316,7 @@ class LiveMask(WindowPart):
             self.stepped.emit()
 
     def notice(self) -> None:
-        """Record changes made outside the session as a step."""
+        """Record changes that were made outside the session as a step."""
         self._look.stop()
         self.strokes.finish()
         live = self.live
@@ -361,7 +361,7 @@ class LiveMask(WindowPart):
         label: int | None = None,
         holds: bool = False,
     ) -> bool:
-        """Set the label to `mask` inside `box`; return whether this changed any voxel.
+        """Set the label to `mask` inside `box`; return whether any voxel changed.
 
         With `holds`, changed voxels keep their new value in later strokes and growth.
         """
@@ -404,8 +404,8 @@ class LiveMask(WindowPart):
     def go_to(self, position: int) -> None:
         """Jump to the state after `position` steps.
 
-        A long jump is prepared in portions while the mask stays unchanged; any other click or
-        action cancels the jump.
+        A long jump is prepared in portions while the mask is unchanged; any other click or action
+        cancels the jump.
         """
         live = self.live
         if live is None:
@@ -504,7 +504,7 @@ class LiveMask(WindowPart):
 
 
 def _gather_jump(way: GatheredJump) -> bool:
-    """Prepare a jump for some ms; return whether it is complete."""
+    """Prepare a jump for a few ms; return whether it is complete."""
     clock = QElapsedTimer()
     clock.start()
     while way.gather():

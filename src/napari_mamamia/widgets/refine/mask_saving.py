@@ -42,7 +42,7 @@ _NO_WORKSPACE: Final = tr(
 
 
 class MaskSaving(WindowPart):
-    """Component that saves the open mask; `state_changed` reports a new `state`."""
+    """A component that saves the open mask; `state_changed` reports a new `state`."""
 
     state_changed = Signal()
 
@@ -74,7 +74,7 @@ class MaskSaving(WindowPart):
 
     @property
     def text(self) -> str:
-        """Return a text on the saved state of the mask and its journal."""
+        """Return a text about the saved state of the mask and its journal."""
         text = self._track.text(self._journal_text())
         return tr("accepted · {saved}", saved=text) if self.is_accepted else text
 
@@ -184,7 +184,7 @@ class MaskSaving(WindowPart):
             then(True)
 
     def save_if_new(self, then: Callable[[bool], None]) -> None:
-        """Save a mask that is not on disk, even an unchanged copy, then call `then`."""
+        """Save a mask that is not on disk, even if it is an unchanged copy, then call `then`."""
         self.look()
         if self.is_dirty or self.state is SaveState.NEW:
             self.save(then)
@@ -192,7 +192,7 @@ class MaskSaving(WindowPart):
             then(True)
 
     def accept(self, then: Callable[[bool], None]) -> None:
-        """Save the mask, even an unchanged copy, as accepted, then call `then` as `save` does."""
+        """Save the mask, even an unchanged copy, as accepted; then call `then` as `save` does."""
         self.look()
         if self.is_accepted:
             then(True)
@@ -278,12 +278,12 @@ class MaskSaving(WindowPart):
 
 _LANE: Final = "refresh"
 _WRITERS: Final = ("predict all", "import run")
-"""Job lanes that may write a prediction for the open case."""
+"""Names of job lanes that may write a prediction for the open case."""
 _NOT_SHOWN: Final = tr("A newer prediction is not shown: {}")
 
 
 class MaskRefresh(WindowPart):
-    """Component that checks for a newer prediction after such a job, and when `look` is called."""
+    """A component that checks for a newer prediction after such jobs, and in `look`."""
 
     def __init__(self, context: WindowContext) -> None:
         super().__init__(context)

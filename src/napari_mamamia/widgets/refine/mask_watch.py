@@ -27,7 +27,7 @@ _NOWHERE: Final[Mark] = (-1, None)
 
 
 class SaveTrack:
-    """Tracker of whether a session is at the position of its last save."""
+    """A tracker of whether a session is at the position of its last save."""
 
     def __init__(self) -> None:
         self.state = SaveState.NONE
@@ -36,7 +36,7 @@ class SaveTrack:
         self._saved_at: float | None = None
 
     def begin(self, live: EditingSession, *, is_saved: bool) -> None:
-        """Start tracking an opened session; `is_saved` is whether the mask on disk is equal."""
+        """Start tracking an opened session; `is_saved` says whether the mask on disk is equal."""
         here = mark_of(live)
         self._on_disk = here if is_saved else _NOWHERE
         self._begun = here if not is_saved and here[0] == 0 else _NOWHERE

@@ -24,12 +24,12 @@ from napari_mamamia.widgets.viewer.marks import Marks
 
 _LANES: Final = ("features", "numbers", "changes")
 _ROW_MS: Final = 100
-"""Maximum time in ms between steps of a series, such as undos while a key is held."""
+"""Largest time in ms between the steps of a series, such as undos while a key is held down."""
 _AFTER_ROW_MS: Final = 60
 
 
 class RefineMeasure(WindowPart):
-    """Component that measures the images and the mask; `numbers` carries `ShownNumbers`."""
+    """A component that measures the images and the mask; `numbers` carries `ShownNumbers`."""
 
     numbers = Signal(object)
     images_ready = Signal()
@@ -232,7 +232,7 @@ class RefineMeasure(WindowPart):
 
 
 def images_text(images: FeatureImages | None, *, is_reading: bool) -> str:
-    """Return a text on the images and phases that SmartPaint compares, and on missing images."""
+    """Return a text about the images that SmartPaint compares, and about missing images."""
     if images is None:
         return (
             tr(

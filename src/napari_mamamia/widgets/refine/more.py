@@ -59,14 +59,14 @@ Parts = Sequence[tuple[str, QWidget]]
 class RefineMore(QWidget):
     """The "More tools" section; `tool_wanted` carries a `MaskToolRequest`.
 
-    The signal `box_wanted` carries whether the user wants to draw a box for growing;
-    `prediction_wanted` requests to grow the prediction, `tighten_wanted` to move the mask's edge;
-    `folded` reports that the content was shown or hidden.
+    The signal `box_wanted` carries whether the user wants to draw a box for growing.
+    `prediction_wanted` requests to grow the prediction, and `tighten_wanted` to move the mask's
+    edge. `folded` reports that the content was shown or hidden.
 
     Parameters
     ----------
     above, below
-        Parts of the page that the fold holds above and below its own, each with its heading.
+        Widgets of the page, with their headings, to show above and below the section's own tools.
     """
 
     tool_wanted = Signal(object)

@@ -27,7 +27,7 @@ TOOL_OVERLAY: Final = "mamamia_tool"
 
 @dataclass(frozen=True, slots=True)
 class ToolSign:
-    """The text about the active tool on the image, with its colour and the reason if disabled."""
+    """The text on the image about the active tool, with its colour and the reason if disabled."""
 
     text: str
     colour: str = MASK_COLOURS["prediction"]
@@ -66,7 +66,7 @@ def _list_parts(tool: PaintTool, brush: Brush) -> tuple[str, ...]:
 
 
 class ToolSigns(QObject):
-    """Component that shows the sign of the active tool in every view.
+    """A component that shows the text about the active tool in every view.
 
     The signal `problem_changed` carries the reason why the tool is disabled.
 
@@ -75,9 +75,8 @@ class ToolSigns(QObject):
     views
         Function that returns the current views of the case, the main view first.
     signs
-        For the owner of a tool: a function that returns the tool's sign in a view, needed only if
-        the
-        sign shows more than the tool's name.
+        Functions, by the owner of a tool, that return the text in a view; needed only if the text
+        shows more than the tool's name.
     """
 
     problem_changed = Signal(str)
@@ -99,7 +98,7 @@ class ToolSigns(QObject):
         aim.changed.connect(self.write)
 
     def write(self, _event: object = None) -> None:
-        """Update all signs."""
+        """Update the texts in all views."""
         signs = [(view, self._make_sign(view)) for view in self._views()]
         for view, sign in signs:
             overlay = view.canvas.overlays[TOOL_OVERLAY]
@@ -137,7 +136,7 @@ _SIZED: Final = ("paint", "erase")
 
 
 class NapariPaint(WindowPart):
-    """Component that synchronises the mode of the mask layer with the active tool.
+    """A component that synchronises the mode of the mask layer with the active tool.
 
     napari's tools do not check the position. They are turned off if a press would hit a voxel other
     than the displayed voxel; our own tools ignore the press instead.
@@ -203,7 +202,7 @@ class NapariPaint(WindowPart):
 
 
 class MouseTools(WindowPart):
-    """Component that creates the active-tool state and the tools.
+    """A component that creates the mouse tools and the state of the active tool.
 
     Closing a case turns the active tool off.
 
@@ -254,7 +253,7 @@ class MouseTools(WindowPart):
             tool.setParent(self)
 
     def attach(self, viewer: Any) -> None:
-        """Also enable the mouse tools in this view of the case."""
+        """Enable the mouse tools in this view of the case as well."""
         self.painting.attach(viewer)
         self.drawing.attach(viewer)
         self.aim.attach(viewer)

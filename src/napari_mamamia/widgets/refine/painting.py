@@ -45,7 +45,7 @@ from napari_mamamia.widgets.viewer.marks import Marks, StrokeMarks
 
 
 class Outlining:
-    """Tool that draws one contour at a time in the displayed plane."""
+    """A tool that draws one contour at a time in the displayed plane."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Outlining:
 
 
 class Pointing:
-    """Tool that selects a point or draws a straight line; `use` receives both ends on release.
+    """A tool that selects a point or draws a straight line; `use` receives both ends on release.
 
     If `has_line` is False, both ends are the pressed point.
     """
@@ -162,13 +162,13 @@ _LOCKED: Final = tr(
 
 
 class Painting(WindowPart):
-    """Component that paints with the active tool; `state_changed` reports a new `state`.
+    """A component that paints with the active tool; `state_changed` reports a new `state`.
 
     The signal `sign_changed` reports that the effect of a press changed because of a new tool,
-    brush, modifier key or view. `said` carries a text on the last action, and whether the text is
-    advice. `over_wanted` requests the drawing that a preview has replaced. `part_pointed` carries a
-    point and the label of a component to remove; `line_drawn` carries the two ends of a cut and the
-    brush.
+    brush, modifier key or view. `said` carries a text about the last action, and whether the text
+    is advice. `over_wanted` requests the drawing that a preview has replaced. `part_pointed`
+    carries a point and the label of a component to remove; `line_drawn` carries the two ends of a
+    cut and the brush.
     """
 
     state_changed = Signal()
@@ -244,7 +244,7 @@ class Painting(WindowPart):
         self._cursor.held.changed.connect(self._hold_keys)
 
     def attach(self, viewer: Any) -> None:
-        """Also paint in this view of the case, whose layers show the same arrays."""
+        """Enable painting in this view of the case, whose layers show the same arrays."""
         viewer.mouse_drag_callbacks.append(self._follow_drag)
         viewer.mouse_move_callbacks.append(self._follow_move)
         viewer.mouse_wheel_callbacks.append(self._turn_wheel)
@@ -282,7 +282,7 @@ class Painting(WindowPart):
         return self._place
 
     def problem_in(self, viewer: Any) -> str:
-        """Return why painting in a view is currently not possible, or "" if it is."""
+        """Return why painting in a view is not possible at present, or "" if it is possible."""
         layer = self._mask.layer
         if layer is not None and not layer.visible:
             return _HIDDEN

@@ -59,7 +59,7 @@ def time_text(seconds: float, limit_s: float | None) -> str:
 
 
 class Protocols(WindowPart):
-    """Component that loads a protocol, applies it to each opened mask, and switches lesions.
+    """A component that loads a protocol, applies it to each opened mask, and switches lesions.
 
     The signal `changed` reports new texts; `label_changed` reports that a different structure or
     lesion is painted. `choose_file` asks for a file; tests pass their own function.

@@ -1,4 +1,4 @@
-"""The reader's name, which is requested in the header, remembered, and changed there.
+"""The reader's name, which the header requests, and which is remembered and can be changed.
 
 A name is valid for one session. The name from an earlier session is used only if nobody else has
 saved work in the data set; otherwise the first edit asks for the name.
@@ -26,7 +26,7 @@ _FIXED: Final = tr(
 
 
 class Readers(WindowPart):
-    """Component that stores the reader's name.
+    """A component that stores the reader's name.
 
     A new name shows the reader's own mask for the open case.
     """
@@ -107,7 +107,7 @@ class Readers(WindowPart):
         return _OF_STUDY.format(study, self._name) if study else _FIXED
 
     def _forget_remembered(self) -> None:
-        """Ask for the name in a blinded reading, because the saved name may be another person's."""
+        """Ask for the name in a blinded reading; the remembered one may be another person's."""
         is_hidden = self._session.blinding.hides(Hidden.OTHER_READERS)
         if is_hidden and self._session.opened is None and not self._session.study:
             self._session.set_reader(None)

@@ -12,7 +12,7 @@ RADII_MM: Final = (0.5, 40.0)
 
 RADIUS_STEP_MM: Final = 0.5
 _GROWTH: Final = 0.1
-"""Relative step of the radius, at least 0.5 mm; our choice."""
+"""Relative step of the radius; the step is at least 0.5 mm (our choice)."""
 
 
 class PaintTool(StrEnum):
@@ -84,9 +84,9 @@ class NextStep(StrEnum):
 def choose_next(
     last_tool: str, *, is_empty: bool, is_failing: bool = False, is_offered: bool = False
 ) -> NextStep:
-    """Return the next step after a step by `last_tool`, which is "" if there is no step.
+    """Return the next step after a step by `last_tool`, which is "" if there was no step.
 
-    `is_failing` is whether the mask could not be saved; `is_offered` is whether recovered work
+    `is_failing` says whether the mask could not be saved; `is_offered` says whether recovered work
     waits for a decision.
 
     Examples

@@ -93,7 +93,7 @@ _ACTIONS: Final = ((Action.ADD, tr("+ Add")), (Action.ERASE, tr("− Erase")))
 
 
 class RefineTools(QWidget):
-    """The tools of the page; `tool_wanted` carries a `PaintTool`, `brush_wanted` a `Brush`.
+    """The tools of the Refine page; `tool_wanted` carries a `PaintTool`, `brush_wanted` a `Brush`.
 
     The signal `reach_wanted` carries a new search radius in mm for a region that reached its limit.
     """
@@ -190,7 +190,7 @@ class RefineTools(QWidget):
             self.reach_wanted.emit(radius_mm)
 
     def show_grow_note(self, text: str) -> None:
-        """Show notes on the grown region; "" hides the notes."""
+        """Show notes about the grown region; "" hides the notes."""
         self.grow_note.setText(text)
         self.grow_note.setVisible(bool(text))
 
@@ -369,7 +369,7 @@ def _set_quietly(slider: Slider, value: int) -> None:
 
 
 def _draw_line(colour: str, width: float, stroke: float, period: float) -> QIcon:
-    """Return an icon with a mask's line and its casing on black; lengths are in pixels."""
+    """Return an icon of a mask's line with its dark border, on black; lengths are in pixels."""
     pixmap = QPixmap(*_LINE_ICON)
     pixmap.fill(QColor("black"))
     painter = QPainter(pixmap)

@@ -1,1 +1,1 @@
-"""The Report page: write reports on the open case or all cases, to read, print and send."""
+"""The Report page: writes reports on the open case or all cases, to read, print and send."""

@@ -1,4 +1,4 @@
-"""Controller of the Report page: save mask and findings, then write the report."""
+"""Controller of the Report page: saves mask and findings, then writes the report."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +22,7 @@ _MOST_LINES: Final = 5
 
 
 class ReportFlow(WindowPart):
-    """Controller that connects the page, the session, unsaved edits and the report job.
+    """A controller that connects the page, the session, unsaved edits and the report job.
 
     `with_reader` runs a callback once a reader name is set, because every report names its reader.
     """
@@ -51,7 +51,7 @@ class ReportFlow(WindowPart):
         self._follow_case()
 
     def look(self) -> None:
-        """Check again which findings are missing, because the page is displayed."""
+        """Check again which findings are missing, because the page is being displayed."""
         self._follow_case()
 
     # -------------------------------------------------------------------- inner

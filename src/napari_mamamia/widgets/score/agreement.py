@@ -25,7 +25,7 @@ _MM3_PER_ML: Final = 1000.0
 
 
 class Reviewing(WindowPart):
-    """Component that shows and updates the agreement map, and steps through the errors.
+    """A component that shows and updates the agreement map, and steps through the errors.
 
     The signal `changed` carries the legend as rich text, or "" while the map is off; `switched`
     carries whether the map is on. `listed` carries the displayed `Agreement` or None; `stepped`
@@ -87,7 +87,7 @@ class Reviewing(WindowPart):
         self._step_error(-1)
 
     def go_to_error(self, place: int) -> None:
-        """Go to the error at an index of the list; 0 is the largest error."""
+        """Go to the error at the given index in the list; index 0 is the largest error."""
         if self._shown is not None and 0 <= place < len(self._shown.errors):
             self._at = place
             self._view_error()

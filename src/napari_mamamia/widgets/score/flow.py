@@ -1,4 +1,4 @@
-"""Controller of the Score page: score the displayed masks after each edit, with errors and tags."""
+"""Controller of the Score page: scores displayed masks after each edit, with errors and tags."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ _SCORED: Final = (Role.PREDICTION, Role.REFINED)
 
 
 class Scoring(WindowPart):
-    """Component that scores the open case.
+    """A component that scores the open case.
 
     The signal `scored` carries `ShownScores`, or None if there are no masks to score.
     """
@@ -67,7 +67,7 @@ class Scoring(WindowPart):
 
 
 class ScoreFlow(WindowPart):
-    """Controller that connects the page, the session, scoring, the error review and the tags."""
+    """A controller that connects the page, the session, scoring, the error review and the tags."""
 
     def __init__(
         self,

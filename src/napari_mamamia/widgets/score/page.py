@@ -189,7 +189,7 @@ _NO_REFERENCE: Final = {
         "see its volume."
     ),
 }
-"""Texts shown without a comparison, keyed by whether the case has any mask."""
+"""Texts that are shown if there is no comparison, keyed by whether the case has any mask."""
 _COLUMNS: Final = (Role.PREDICTION, Role.REFINED)
 _FIELDS: Final = {"ml": 1000.0, "mm³": 1.0}
 

@@ -18,11 +18,11 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "tags"
 _NumberedTags = tuple[int, tuple[CaseTag, ...]]
-"""Tags with the number of their reading, which grows with time."""
+"""Tags with the number of the read operation that returned them, which increases with time."""
 
 
 class Tagging(WindowPart):
-    """Component that stores the tags of each opened data set; `changed` reports a change.
+    """A component that stores the tags of each opened data set; `changed` reports a change.
 
     `with_reader` runs a callback once a reader name is set, because every tag has a reader.
     """

@@ -1,1 +1,1 @@
-"""The image area of napari: open case, planes, overlays, prompts and drawings."""
+"""The image area of napari: the open case, planes, overlays, prompts and drawings."""

@@ -17,7 +17,7 @@ _ALL: Final = 1_000_000
 """A number larger than the number of slices in any exam."""
 _SPACE_AXES: Final = 3
 _ZOOM_A_TURN: Final = 1.2
-"""Zoom factor per wheel step, chosen by eye: four steps double the image."""
+"""Zoom factor for each wheel step, chosen by eye; four steps double the size of the image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class MouseTool:
     """A mouse tool, with its owner in the window and its displayed name.
 
     `mode` distinguishes the tools of one owner. The tool is turned off when the user leaves `page`
-    for a page that is not in `other_pages`. A tool with `waits` expects a click or a drag, and Esc
-    turns the tool off.
+    for a page that is not in `other_pages`. If `waits` is true, the tool expects a click or a drag,
+    and Esc turns the tool off.
     """
 
     owner: str
@@ -42,7 +42,7 @@ class MouseTool:
 
 
 class ActiveTool(QObject):
-    """The active tool, of which there is at most one, on the page with the tool's controls.
+    """The active mouse tool, if any, which is active only on the page with its controls.
 
     The signal `page_wanted` requests the page of a tool that is turned on elsewhere, so that no
     tool is active without its controls.
@@ -89,7 +89,7 @@ class ActiveTool(QObject):
 
 
 class EscapeKey:
-    """Handler that lets Esc turn off a waiting tool, whichever layer is selected.
+    """A handler that lets Esc turn off a waiting tool, whichever layer is selected.
 
     Keys of a layer have priority over keys of the viewer, and napari uses Esc on labels and shapes
     layers.
@@ -122,7 +122,7 @@ def _has_escape(layer: Any) -> bool:
 
 
 class WheelTurns(WindowPart):
-    """Component that scrolls slices with the wheel, zooms with Ctrl, and steps phases with Shift.
+    """A component that scrolls slices with the wheel, zooms with Ctrl, and steps phases with Shift.
 
     This applies while a case is shown in a plane; otherwise napari handles the wheel. While a tool
     is active (`is_free` returns False), the tool handles Shift + wheel. Wheel steps during a drag
@@ -146,7 +146,7 @@ class WheelTurns(WindowPart):
             self._step_slices(viewer, by)
 
     def attach(self, viewer: Any) -> None:
-        """Also scroll the slices of this view of the case."""
+        """Enable scrolling through the slices in this view of the case."""
         for function in slice_scrolling(viewer):
             viewer.mouse_wheel_callbacks.remove(function)
             viewer.mouse_wheel_callbacks.append(self._leave_to(function))
@@ -205,7 +205,7 @@ class WheelTurns(WindowPart):
 
 
 def zoom_at(viewer: Any, position: tuple[float, ...], factor: float) -> None:
-    """Zoom the image around a world position, which keeps its place on the screen."""
+    """Zoom the image around a world position, which remains at the same place on the screen."""
     camera, displayed = viewer.scene.camera, viewer.dims.displayed
     centre = list(camera.center)
     for index, axis in zip(

@@ -26,7 +26,7 @@ _MOVED: Final = tr(
 
 
 class Aim(WindowPart):
-    """Component that checks a view on request; `changed` reports a possibly new result."""
+    """A component that checks a view on request; `changed` reports a possibly different result."""
 
     changed = Signal()
 
@@ -40,7 +40,7 @@ class Aim(WindowPart):
         self._jobs.ended.connect(self._on_job)
 
     def attach(self, viewer: Any) -> None:
-        """Also check this view of the case."""
+        """Include this view of the case in the checks."""
         dims = viewer.dims.events
         for event in (dims.ndisplay, dims.order, dims.margin_left, dims.margin_right):
             event.connect(self.look)

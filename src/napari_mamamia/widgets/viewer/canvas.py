@@ -29,7 +29,7 @@ _LETTER_SIZE: Final = 14
 _TEXT_SIZE: Final = 11
 _SMALL: Final = 0.8
 _ROOMY_PIXELS: Final = 600
-"""Canvas width in pixels above which texts have their full size.
+"""Canvas width in pixels from which texts have their full size.
 
 On a narrower canvas, the line in the corner would overlap the letter in the middle. The width is
 scaled with the text size of the desktop.
@@ -37,12 +37,12 @@ scaled with the text size of the desktop.
 _NARROW_PIXELS: Final = 440
 """Canvas width in pixels below which lines are wrapped; chosen by eye."""
 _BROKEN_PIXELS: Final = 360
-"""Canvas width in pixels for the full size of a wrapped line, typical of a second view."""
+"""Canvas width in pixels from which a wrapped line has its full size, typical of a second view."""
 _LEAST_SHARE: Final = 0.55
 _MIDDLE_PIXELS: Final = 30
-"""Width in pixels reserved for the middle letter and the edge in half a canvas; by eye."""
+"""Width in pixels reserved in half a canvas for the middle letter and the edge; chosen by eye."""
 _LETTER_WIDE: Final = 0.92
-"""Width of a letter in pixels per point, measured for "MIP · phase 1 − 0"."""
+"""Width of a letter in pixels per point of font size, measured for "MIP · phase 1 − 0"."""
 _MEASURED_WHOLE: Final = 0.01
 """Fraction of a point added to whole font sizes.
 
@@ -102,7 +102,7 @@ def phase_text(
     note: str = "",
     n_before: int = 1,
 ) -> str:
-    """Return the line in the corner of the image; `alone` is whether the case has one phase.
+    """Return the line in the corner of the image; `alone` says whether the case has one phase.
 
     `minus` is the subtracted phase, and `note` names the projection of the difference.
 
@@ -158,7 +158,7 @@ def bar_length_mm(width_mm: float) -> float:
 
 
 class CanvasText:
-    """Component that updates the letters, the phase line and the scale bar of a view.
+    """A component that updates the letters, the phase line and the scale bar of a view.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ class CanvasText:
             self.update()
 
     def update(self, _event: object = None) -> None:
-        """Update all texts, which is fast enough to be done for each slice.
+        """Update all texts; this is fast enough to be done for each slice.
 
         This method may be called once more after the view is closed.
         """
@@ -394,7 +394,7 @@ class CanvasText:
 
 
 def has_room(viewer: Any, text: str, points: float) -> bool:
-    """Return whether a text's lines, of a size in points, fit next to the middle letter."""
+    """Return whether a text's lines, at a font size in points, fit next to the middle letter."""
     width = int(viewer.canvas.size[1]) / adapter.text_scale()
     most = _count_letters(width, max(round(points), 1))
     return max(map(len, text.splitlines()), default=0) <= most

@@ -1,4 +1,4 @@
-"""Cine loop through the phases."""
+"""A cine loop through the phases."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ _MS: Final = 1000
 
 
 class Cine(QObject):
-    """Timer that steps through the phases; `changed` carries whether the loop is playing."""
+    """A timer that steps through the phases; `changed` carries whether the loop is playing."""
 
     changed = Signal(bool)
 

@@ -1,4 +1,4 @@
-"""`WindowContext`, the objects shared within a window, and `WindowPart`, a component."""
+"""`WindowContext` with the objects shared within a window, and `WindowPart`, a component."""
 
 from dataclasses import dataclass
 

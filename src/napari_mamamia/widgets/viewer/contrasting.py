@@ -1,4 +1,4 @@
-"""Window/level of the displayed image, set by named ranges computed in a thread, or by dragging."""
+"""Window/level of the displayed image, set by dragging or by named ranges computed in a thread."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -26,7 +26,7 @@ _KINDS: Final = {
 
 
 class Contrasting(WindowPart):
-    """Component that sets the contrast limits of the image.
+    """A component that sets the contrast limits of the image.
 
     The signal `chosen` carries the range names and the selected range.
     """
@@ -95,7 +95,7 @@ class Contrasting(WindowPart):
 
 
 class WindowLevelDrag:
-    """Window/level by a drag with the right or middle button: right widens, up brightens.
+    """Window/level set by dragging with the right or middle button: right widens, up brightens.
 
     A drag changes the displayed image, which is the subtraction or the phases, and shows its window
     and level on the image. While a tool is active (`is_free` returns False), the tool handles the
@@ -108,7 +108,7 @@ class WindowLevelDrag:
         self.attach(scene.viewer)
 
     def attach(self, viewer: Any) -> None:
-        """Also handle drags in this view of the case."""
+        """Enable window/level drags in this view of the case."""
         viewer.mouse_drag_callbacks.append(self._follow_drag)
         viewer.canvas.overlays[_NUMBERS] = TextOverlay(position="bottom_left")
 

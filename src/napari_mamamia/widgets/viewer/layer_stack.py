@@ -1,4 +1,4 @@
-"""Our layers in a viewer, which are found by tag, ordered, updated in place, and removed.
+"""The program's layers in a viewer, which are found by tag, ordered, updated and removed.
 
 Layers are found by their tag each time, so that a user may rename, reorder or delete any of them.
 Only the GUI thread calls this module.
@@ -42,11 +42,11 @@ _WAIT_MS: Final = 150
 _KINDS: Final = (("labels", 3), ("image", 3))
 _PHASES: Final = ("image", 4)
 _AS_MADE: Final = ("units", "axis_labels", "multiscale", "rgb")
-"""Keyword arguments that are the same for all our volumes."""
+"""Keyword arguments that are the same for all volumes of this program."""
 
 
 def create_layer(made: LayerTuple) -> Any:
-    """Return a new layer of ours that has not been added to any viewer."""
+    """Return a new layer of this program that has not been added to any viewer."""
     layer = Layer.create(*made)
     keep_lightly(layer)
     if isinstance(layer, Labels):
@@ -62,7 +62,7 @@ def empty_layer(layer: Any) -> None:
 
 
 class SpareLayers:
-    """Store of one spare layer per type for a viewer with a window; `take` sets the layer's data.
+    """A store of one spare layer per type for a viewer with a window; `take` sets the layer's data.
 
     Spare layers are optional; if there is none, a layer is created.
     """
@@ -145,11 +145,11 @@ _ORDER = (*BELOW_MASKS, *MASK_ROLES, Role.AGREEMENT, Role.MARKS)
 _UPDATED = ("scale", "translate", "rotate", "affine", "name", "contrast_limits")
 
 Part = tuple[slice, slice, slice]
-"""A block of a layer as slices along the displayed (slice, row, column)."""
+"""A block of a layer, as slices along the displayed (slice, row, column) axes."""
 
 
 class LayerStack:
-    """Our layers in a viewer.
+    """The layers of this program in a viewer.
 
     Parameters
     ----------
@@ -159,13 +159,12 @@ class LayerStack:
     Attributes
     ----------
     spares
-        Layers created early.
+        Layers that were created in advance.
     blinding
         The data hidden from the reader: no layer with a hidden role is created.
     redrawn
         Function called with a role and the block (None for all) after a layer's array was changed
-        in
-        place, for the other views of the same arrays.
+        in place, for the other views of the same arrays.
     """
 
     def __init__(self, viewer: Any) -> None:
@@ -180,11 +179,11 @@ class LayerStack:
         step_lightly(viewer)
 
     def layer(self, role: Role) -> Any | None:
-        """Return our layer with `role`, or None if there is none."""
+        """Return this program's layer with `role`, or None if there is none."""
         return find_layer(self.viewer.layers, role)
 
     def find(self, *roles: Role) -> list[Any]:
-        """Return our layers with the given roles (none: all layers), from bottom to top."""
+        """Return this program's layers from bottom to top, or only those with the given roles."""
         return find_layers(self.viewer.layers, *roles)
 
     @property
@@ -196,12 +195,12 @@ class LayerStack:
 
     @property
     def is_changing(self) -> bool:
-        """Whether our own code is currently adding or removing layers."""
+        """Whether this program is currently adding or removing layers."""
         return self._own_change
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Mark layer changes in the context as ours, and draw once on exit.
+        """Mark layer changes in the context as this program's, and draw once on exit.
 
         Otherwise napari rebuilds its scene graph at each change, which takes 10 to 20 ms.
         """
@@ -279,7 +278,7 @@ class LayerStack:
                 empty_layer(layer)
 
     def retire(self, *roles: Role) -> None:
-        """Hide our layers with the given roles, and drop their tags, for `remove_retired`."""
+        """Hide this program's layers with these roles and drop their tags, for `remove_retired`."""
         with self.changing():
             for layer in self.find(*roles):
                 layer.metadata = {}  # first: listeners of our layers skip it
@@ -303,7 +302,7 @@ class LayerStack:
                 self.remove([self._retired.pop(0)])
 
     def take_away(self, *roles: Role) -> None:
-        """Remove our layers with the given roles from the viewer."""
+        """Remove this program's layers with the given roles from the viewer."""
         with self.changing():
             self.remove(self.find(*roles))
 
@@ -333,4 +332,4 @@ def _make_unmoved_place(ndim: int) -> dict[str, Any]:
 
 
 def _leave_as_made(_layer: Any) -> None:
-    """Do nothing; the default style of a layer."""
+    """Do nothing, as the default style of a layer."""

@@ -1,4 +1,4 @@
-"""Drawings above the masks on the Refine page: preview, outline, changes and start.
+"""Drawings above the masks on the Refine page: preview, outline, changes and initial mask.
 
 All drawings share one layer and one buffer. A new drawing replaces the previous drawing, and only
 the differences are redrawn.
@@ -48,7 +48,7 @@ class Marks:
         self._find_layer()
 
     def draw(self, box: Box, drawn: NDArray[np.bool_], kind: str, *, faint: bool = False) -> None:
-        """Draw the true voxels of `drawn` (shape of the box) in a colour of `MARK_COLOURS`."""
+        """Draw the true voxels of `drawn` (with the box's shape) in a colour of `MARK_COLOURS`."""
         self.draw_values([(box, drawn, kind)], faint=faint)
 
     def draw_values(

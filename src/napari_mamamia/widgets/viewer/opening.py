@@ -1,4 +1,4 @@
-"""Opening of cases; the first phase is displayed before the other phases are read."""
+"""Opening of cases: the first phase is displayed before the other phases are read."""
 
 import logging
 from collections.abc import Callable
@@ -37,14 +37,14 @@ _log = logging.getLogger(__name__)
 
 _LANE: Final = "ahead"
 _REST_MS: Final = 300
-"""Idle time in ms before the next case is read; our choice.
+"""Idle time in ms before the next case is read (our choice).
 
 The time starts after the last opening, listing or search.
 """
 
 
 class Ahead(WindowPart):
-    """Component that prefetches the next case after the open case is complete.
+    """A component that prefetches the next case after the open case is complete.
 
     At most one case is kept.
     """
@@ -142,7 +142,7 @@ class CaseRead:
 
 
 class Opening(WindowPart):
-    """Component that runs the opening jobs and passes the results to the session and the scene.
+    """A component that runs the opening jobs and passes the results to the session and the scene.
 
     The signal `case_shown` reports that a case is displayed, and `mask_shown` that a mask was added
     in a later event-loop iteration.
@@ -209,7 +209,7 @@ class Opening(WindowPart):
         self._jobs.start("open", doing, read, show, failed=refuse, stopped=self._keep_case)
 
     def _prepare_case(self, read: CaseRead) -> bool:
-        """Run one preparation step before a case is shown; return whether a step was left.
+        """Run one preparation step before a case is shown; return whether there was such a step.
 
         The step takes 25 ms for the first case, and 15 ms if a mask was selected.
         """
@@ -266,7 +266,7 @@ class Opening(WindowPart):
     def adopt(self) -> None:
         """Open a case whose layers were added by other means, such as sample data.
 
-        The case does not belong to a data set, so that its masks have no workspace.
+        The case does not belong to a data set, so its masks have no workspace.
         """
         layer = self._scene.layer(Role.PHASE)
         tag = None if layer is None else tag_of(layer)

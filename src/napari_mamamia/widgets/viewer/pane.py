@@ -42,7 +42,7 @@ _PARTS: Final = 3
 
 
 class LayerCopies:
-    """Copies in `model` of our layers in `source`, kept up to date until `close` is called.
+    """Copies in `model` of this program's layers in `source`, updated until `close` is called.
 
     Parameters
     ----------
@@ -57,8 +57,7 @@ class LayerCopies:
     Notes
     -----
     The user's own layers are not copied. A copy that a user removes from `model` is not created
-    again
-    until its layer is replaced.
+    again until its layer is replaced.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class LayerCopies:
                     copy.visible = not copy.visible
 
     def close(self) -> None:
-        """Stop following the main view; the copies stay unchanged."""
+        """Stop following the main view; the copies remain unchanged."""
         self._is_closed = True
         events = self._source.layers.events
         for emitter in (events.inserted, events.removed, events.reordered):
@@ -134,7 +133,7 @@ class LayerCopies:
         return self._copies.get(layer)
 
     def set_own(self, role: Role, data: Any) -> None:
-        """Set this view's own data (in the same shape) for a role; None for the main view's."""
+        """Set this view's own data (of the same shape) for a role; None means the main view's."""
         self._own[role] = data
         for layer, copy in self._copies.items():
             tag = tag_of(layer)
@@ -294,7 +293,7 @@ _ONE_PHASE_LACKS: Final = frozenset({Role.SUBTRACTION, Role.MAP, Role.PROJECTION
 
 @dataclass(frozen=True, slots=True)
 class PaneKind:
-    """The content of an additional view: plane and phase; None follows the main view.
+    """The content of an additional view: its plane and phase; None follows the main view.
 
     `side` is "right" or "left" for one breast, "other" for the slice at the same distance on the
     other side of the midline, and "" for both breasts. `is_mirrored` swaps left and right,
@@ -317,12 +316,12 @@ class PaneKind:
 
     @property
     def left_out(self) -> frozenset[Role]:
-        """The roles that the view does not show: a view of one phase shows only that phase."""
+        """The roles that the view does not show; a view of one phase shows only that phase."""
         return frozenset() if self.phase is None else _ONE_PHASE_LACKS
 
 
 class Pane:
-    """A `ViewerModel` whose layers share the arrays of the scene's layers.
+    """An additional view: a `ViewerModel` whose layers share the arrays of the scene's layers.
 
     Parameters
     ----------
@@ -332,12 +331,12 @@ class Pane:
         The content of the view.
     filled
         Whether all layers and texts are created immediately; otherwise ``copies.copy_next`` and
-        ``text.make_steps`` create single ones, and `resume` creates all that remain.
+        ``text.make_steps`` create them one by one, and `resume` creates all that remain.
 
     Attributes
     ----------
     model
-        The view, for a `QtViewer`; it also works without a `QtViewer`.
+        The model of the view for a `QtViewer`, without which it also works.
     """
 
     def __init__(self, scene: Scene, kind: PaneKind, *, filled: bool = True) -> None:
@@ -397,7 +396,7 @@ class Pane:
 
     @property
     def half_zoom(self) -> float:
-        """Zoom in pixels per mm at which the view's breast just fits; infinity without a breast."""
+        """Zoom in pixels per mm at which the view's breast just fits; infinity without one."""
         grid, breast = self._scene.grid, self._scene.view.breast
         return math.inf if grid is None else find_zoom(self.model, grid, self.kind.side, breast)
 

@@ -25,7 +25,7 @@ FILLED: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The screen side that shows the patient's right: the left side in radiological convention."""
+    """The side of the screen with the patient's right: left in the radiological convention."""
 
     neurological: bool = False
 
@@ -134,7 +134,7 @@ def fit_half(
 
 
 def find_zoom(viewer: Any, grid: Grid, side: str, breast: Box | None) -> float:
-    """Return the pixels per mm at which `fit_half` just shows a breast; infinity without one."""
+    """Return the pixels per mm at which `fit_half` just shows a breast, or infinity without one."""
     if not _shows_half(find_across(viewer, grid), side, breast):
         return math.inf
     spans = zip(viewer.canvas.size, _find_spans(viewer, grid, side, breast), strict=True)

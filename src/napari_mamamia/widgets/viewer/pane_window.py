@@ -24,13 +24,13 @@ from napari_mamamia.widgets.viewer.pane import Pane, PaneKind
 _GAP: Final = 14
 _WIDTH: Final = 1
 _COLOUR: Final = "rgba(240, 228, 66, 190)"
-"""Slightly transparent yellow from the palette in `colours`, which no mask uses."""
+"""Slightly transparent yellow from the palette in `colours`; no mask uses it."""
 
 
 def canvas_place(
     world: Sequence[float], viewer: Any, size: tuple[int, int]
 ) -> tuple[float, float] | None:
-    """Return the pixel of a world position on a canvas of `size` (width, height); None in 3-D.
+    """Return the pixel of a world position on a canvas of `size` (width, height), or None in 3-D.
 
     `world` is (slice, row, column) in mm as displayed in the main view.
     """
@@ -154,7 +154,7 @@ The value was chosen by eye.
 
 
 class PaneWindow:
-    """Layout of panes' `QtViewer` widgets, which are placed next to the main view or removed."""
+    """A layout of panes' `QtViewer` widgets, which are placed next to the main view or removed."""
 
     def __init__(self, viewer: Any) -> None:
         self._viewer = viewer
@@ -337,7 +337,7 @@ class PaneWindow:
             self._leave.start([self._close_one] * len(self._gone))
 
     def settle(self) -> None:
-        """Also draw the cross-hair of the main view."""
+        """Draw the cross-hair of the main view as well."""
         canvas = adapter.canvas_widget(self._viewer)
         if canvas is not None and None not in self._crosses:
             self._crosses[None] = CrossHair(self._viewer, canvas)

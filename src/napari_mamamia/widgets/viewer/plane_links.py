@@ -27,7 +27,7 @@ _FIT_AFTER_MS: Final = 40
 
 
 class PlaneLinks(QObject):
-    """Component that synchronises the main view with the additional views.
+    """A component that synchronises the main view with the additional views.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ def arrange(
 
 
 class Planes(WindowPart):
-    """Component that shows the additional views.
+    """A component that shows the additional views.
 
     A view stays in the window, hidden, until a later step needs the view again. The signal
     `layout_changed` carries the displayed layout; `built` reports that its views are shown.

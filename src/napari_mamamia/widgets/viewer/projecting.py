@@ -18,7 +18,7 @@ _LANE: Final = "project"
 
 
 class Projecting(WindowPart):
-    """Component that shows and hides the projection.
+    """A component that shows and hides the projection.
 
     The visible projection follows the phase, the planes and the slab, and uses the phases of the
     subtraction. The signal `changed` reports that the projection was shown or hidden.

@@ -28,8 +28,8 @@ _BOX_COLOUR: Final = MASK_COLOURS["prediction"]
 def box_around_drag(start: Voxel, stop: Voxel, grid: Grid) -> Box:
     """Return the box for a drag from voxel to voxel on one slice.
 
-    The depth of the box across the slices equals the longer side of the drag in mm, with half of
-    the depth in each direction.
+    The depth of the box perpendicular to the slices equals the longer side of the drag in mm, with
+    half of the depth in each direction.
     """
     low = [min(a, b) for a, b in zip(start, stop, strict=True)]
     high = [max(a, b) for a, b in zip(start, stop, strict=True)]
@@ -44,7 +44,7 @@ def box_around_drag(start: Voxel, stop: Voxel, grid: Grid) -> Box:
 
 
 class PromptTool(QObject):
-    """Tool that waits for a click or a drag.
+    """A tool that waits for a click or a drag.
 
     The signal `given` carries the prompt, and `mode_changed` the mode.
 

@@ -1,4 +1,4 @@
-"""The open case in one viewer, with its layers shown, updated, stepped through and hidden.
+"""The open case in one viewer: its layers are shown, updated, stepped through and hidden.
 
 Layers are found by their tag each time, so that a user may rename, reorder or delete any of them.
 Only the GUI thread calls this module.
@@ -56,7 +56,7 @@ _SHINES_THROUGH = 0.6
 
 
 class Overlays:
-    """Component that shows and hides images computed from the open case.
+    """A component that shows and hides images computed from the open case.
 
     Parameters
     ----------
@@ -186,12 +186,12 @@ _BOX_NAME = "prompt box"
 
 
 class PromptBox:
-    """A rectangle in a separate layer that is not editable; there is at most one at a time.
+    """A rectangle in its own layer, which is not editable; there is at most one at a time.
 
     Parameters
     ----------
     stack
-        Our layers in the viewer.
+        The layers of this program in the viewer.
     """
 
     def __init__(self, stack: LayerStack) -> None:
@@ -251,7 +251,7 @@ def _find_world_place(voxel: Voxel, grid: Grid) -> list[float]:
 
 
 _OF_ONE_CASE = (*BELOW_MASKS[1:], Role.REFINED, Role.MARKS)
-"""Roles of layers that are removed with their case instead of being reused."""
+"""Roles of layers that are removed together with their case instead of being reused."""
 
 
 class Scene:
@@ -294,7 +294,7 @@ class Scene:
     # ---------------------------------------------------------------- layers
 
     def layer(self, role: Role) -> Any | None:
-        """Return our layer with `role`, or None if there is none."""
+        """Return this program's layer with `role`, or None if there is none."""
         return self.stack.layer(role)
 
     def mask_layers(self) -> list[Any]:
@@ -308,7 +308,7 @@ class Scene:
 
     @property
     def is_changing(self) -> bool:
-        """Whether our own code is currently adding or removing layers."""
+        """Whether this program is currently adding or removing layers."""
         return self.stack.is_changing
 
     def warm_up_steps(self) -> list[Callable[[], object]]:
@@ -430,7 +430,7 @@ class Scene:
             mark_painted(layer, label)
 
     def drop_other_cases(self, case_id: str) -> None:
-        """Remove our layers of every case except one."""
+        """Remove this program's layers of every case except one."""
         with self.stack.changing():
             ours = self.stack.find()
             self.stack.remove(
@@ -499,7 +499,7 @@ class Scene:
         return min(max(phase, 0), int(layer.data.shape[0]) - 1)
 
     def go_to_phase(self, phase: int) -> None:
-        """Show `phase`, or the nearest existing one."""
+        """Show `phase`, or the nearest existing phase."""
         layer = self.layer(Role.PHASE)
         axis = self.viewer.dims.ndim - _SPACE_AXES - 1
         if layer is not None and axis >= 0:
@@ -564,7 +564,7 @@ def _find_role(layer: Layer) -> Role:
 
 
 def load_napari_parts() -> Any:
-    """Import napari's modules for the first layer, which takes 0.3 s; return a unit registry.
+    """Import napari's modules for the first layer, which takes 0.3 s, and return a unit registry.
 
     Any thread may call this function. It returns a separate registry for `use_units`, because pint
     fills its default registry at the first use, and another thread could see a partly filled

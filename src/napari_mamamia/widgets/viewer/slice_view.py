@@ -24,7 +24,7 @@ _ALIKE = 1e-3
 """Relative difference below which two step sizes count as equal."""
 
 Voxel = tuple[int, int, int]
-"""An index (z, y, x) into the case's arrays."""
+"""Index (z, y, x) of a voxel in the case's arrays."""
 
 
 def read_steps(dims: Any, grid: Grid) -> tuple[int, int, int]:
@@ -44,11 +44,11 @@ def put_steps(dims: Any, grid: Grid, steps: Mapping[int, int]) -> None:
 
 
 class CaseSteps:
-    """Component that makes the steps of a viewer match the phases and slices of the open case.
+    """A component that makes the steps of a viewer match the phases and slices of the open case.
 
     napari uses the steps of the finest layer, starting at the first layer. Arrow keys and sliders
     would then step through the slices of another plugin's layer or of the previous case's mask. All
-    other layers stay reachable, because the steps extend to their ends.
+    other layers remain reachable, because the steps extend to their ends.
     """
 
     def __init__(self, stack: LayerStack) -> None:
@@ -125,7 +125,7 @@ def _align_range(given: tuple[float, float, float], mm: float) -> tuple[float, f
 
 
 class EmptyAxes(QObject):
-    """Component that gives a viewer without layers the axes of a case.
+    """A component that gives a viewer without layers the axes of a case.
 
     Without layers, napari cannot fit a 3-D camera to four axes: it raises an error when its view is
     reset or switched to 3-D. This component lets the view be reset without errors.
@@ -156,7 +156,7 @@ class EmptyAxes(QObject):
 
 
 class SliceView:
-    """Component that moves a viewer through the open case, and reads the viewer's position.
+    """A component that moves a viewer through the open case, and reads the viewer's position.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ class SliceView:
 
     @property
     def half_zoom(self) -> float:
-        """Zoom in pixels per mm at which the displayed breast just fits; infinity without one."""
+        """Zoom in pixels per mm at which the displayed breast just fits, otherwise infinity."""
         grid = self._stack.grid
         return math.inf if grid is None else find_zoom(self._viewer, grid, self.half, self.breast)
 
@@ -282,7 +282,7 @@ class SliceView:
 
     @property
     def is_zoomed_in(self) -> bool:
-        """Whether clearly less than the whole slice is displayed."""
+        """Whether clearly less than the whole slice is visible."""
         return self.relative_zoom > _ZOOMED_IN
 
     @property

@@ -11,7 +11,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 
 class Subtracting(WindowPart):
-    """Component that shows and hides the subtraction, which follows the phase slider."""
+    """A component that shows and hides the subtraction, which follows the phase slider."""
 
     def __init__(self, context: WindowContext, text: CanvasText) -> None:
         super().__init__(context)
@@ -29,7 +29,7 @@ class Subtracting(WindowPart):
 
     @property
     def minuend(self) -> int:
-        """The minuend: the displayed phase, or its neighbour if that phase is subtracted."""
+        """The phase to subtract from: the displayed one, or its neighbour if it is subtracted."""
         phase = self._scene.phase or 0
         if phase != self.minus:
             return phase

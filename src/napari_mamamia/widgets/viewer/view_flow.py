@@ -25,7 +25,7 @@ _MOST_MM: Final = 60.0
 
 
 class ViewFlow(WindowPart):
-    """Controller that connects the View panel to the views, the images and the preferences."""
+    """A controller that connects the View panel to the views, the images and the preferences."""
 
     def __init__(
         self,

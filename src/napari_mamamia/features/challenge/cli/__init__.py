@@ -1,1 +1,1 @@
-"""The commands of challenges, rankings, sites and submissions."""
+"""The commands for challenges, rankings, sites and submissions."""

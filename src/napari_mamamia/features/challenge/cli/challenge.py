@@ -229,7 +229,7 @@ def score(
     ] = None,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Measure one submission as a definition says, without a challenge; exit code 3 if incomplete.
+    """Score one submission by a challenge definition, without a challenge; exit 3 if incomplete.
 
     Example: mamamia challenge score TEAM --challenge odelia-2025 --reference TRUTH
     """
@@ -326,7 +326,7 @@ def rank(
     out: options.OutOption,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Make the leaderboard: OUT/leaderboard.html, a page for each team, and data files.
+    """Write the leaderboard: OUT/leaderboard.html, one page per team, and data files.
 
     Example: mamamia challenge rank BOARD --out RANKS
     """
@@ -389,7 +389,7 @@ def verify_all(
         bool, typer.Option("--quick", help="Compare only hashes; do not compute the scores again.")
     ] = False,
 ) -> None:
-    """Verify a challenge from its inputs; exit code 3 and a list if anything differs.
+    """Verify a challenge against its inputs; list all differences and exit with code 3 if any.
 
     Example: mamamia challenge verify BOARD
     """
@@ -442,7 +442,7 @@ def publish_boards(
     ] = None,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Publish leaderboards as a site without case ids or values of cases: OUT/index.html.
+    """Publish leaderboards as a web site without case ids and without values of single cases.
 
     Example: mamamia challenge publish RANKS --out SITE
     """

@@ -66,7 +66,7 @@ OPTIONS: Final[dict[str, Where]] = {
     "minimum_site": _WITH_TABLE,
     "correction": _WITH_TESTS,
 }  # fmt: skip
-"""The inputs that each parameter of `rank` applies to; a new parameter needs an entry."""
+"""The inputs to which each parameter of `rank` applies; a new parameter needs an entry."""
 
 
 @reports_result
@@ -161,7 +161,7 @@ def rank(
     profile: options.ProfileOption = ProfileName.CLINICAL,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Rank algorithms by every method, with certainty: OUT/rank.json, OUT/ranks.csv.
+    """Rank algorithms by every method, with uncertainty: OUT/rank.json, OUT/ranks.csv.
 
     Example: mamamia rank A/case_scores.csv B/case_scores.csv --out RANKS
     """
@@ -212,7 +212,7 @@ def _parse_missing(text: str) -> "MissingRule":
 def _choose_methods(
     methods: list[RankMethod] | None, clinical: Path | None
 ) -> tuple[RankMethod, ...]:
-    """Return the distinct selected methods; () selects all methods that the table allows."""
+    """Return the selected methods without duplicates; () means all methods that apply."""
     chosen = tuple(dict.fromkeys(methods or ()))
     if set(chosen) == {RankMethod.COMPOSITE}:
         raise typer.BadParameter(

@@ -1,4 +1,4 @@
-"""`mamamia site`: evaluate models at a site, and merge the files of several sites."""
+"""`mamamia site`: evaluate models at one site, and merge the result files of several sites."""
 
 import sys
 from functools import partial
@@ -44,7 +44,7 @@ def evaluate(
     profile: options.ProfileOption = ProfileName.CLINICAL,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Score models on a site's own cases and write one JSON file of scores without case ids.
+    """Score models on a site's own cases, and write the scores without case ids to one JSON file.
 
     Example: mamamia site evaluate --reference EXPERT --prediction MASKS --site A --out site_a.json
     """
@@ -91,7 +91,7 @@ def merge(
     out: options.OutOption,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Merge files of sites with equal definitions: OUT/sites.json, OUT/site_heat_map.csv.
+    """Merge site files that use the same definitions: OUT/sites.json, OUT/site_heat_map.csv.
 
     Example: mamamia site merge site_a.json site_b.json --out SITES
     """

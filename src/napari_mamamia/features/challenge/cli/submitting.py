@@ -176,4 +176,4 @@ def _print_cases(done: "SubmissionSummary") -> None:
         print(f"{saved.case_id}  {saved.volume_mm3 / 1000:.2f} ml  {saved.seconds:.1f} s{pcr}")
         for note in saved.notes:
             print(f"    {note}")
-    """Check this computer: hardware, extras, isolation, and models with a known result."""
+    """Check this computer: hardware, optional packages, isolation, and models with known output."""

@@ -1,5 +1,5 @@
-"""The files of a challenge folder: its definition, submissions and ledger of attempts.
+"""The files in a challenge folder: its definition, submissions and ledger of attempts.
 
 Submissions are untrusted: links are not followed, names cannot leave the folder, sizes are limited,
-and no code of a submission is run here.
+and this package runs no code from a submission.
 """

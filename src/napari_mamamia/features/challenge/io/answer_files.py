@@ -1,4 +1,4 @@
-"""Read the truth and the answers of a challenge as its definition describes them."""
+"""Read a challenge's truth and a team's answers, as the challenge definition describes them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,42 +17,42 @@ from napari_mamamia.io.tables.headers import Column
 from napari_mamamia.io.tables.table import Table, read_table
 
 ByPart: TypeAlias = Mapping[str, Any]
-"""Values by part of a case; the part of a case without parts is ""."""
+"""Values for each part of a case, such as a breast; a case without parts has the part ""."""
 
 _ID: Final = "{id}"
 
 
 def list_ids(folder: Path, pattern: str) -> tuple[str, ...]:
-    """Return the ids of the files that match a pattern such as ``mask/{id}.mha``, in order."""
+    """Return the sorted ids of the files that match a pattern such as ``mask/{id}.mha``."""
     before, _, after = pattern.partition(_ID)
     paths = (path.relative_to(folder).as_posix() for path in folder.glob(pattern.replace(_ID, "*")))
     return tuple(sorted(name[len(before) : len(name) - len(after)] for name in paths))
 
 
 def file_name(pattern: str, case_id: str) -> str:
-    """Return the name of a case's file."""
+    """Return the name of the file of a case."""
     return pattern.replace(_ID, case_id)
 
 
 def file_of(folder: Path, pattern: str, case_id: str) -> Path:
-    """Return the path of a case's file."""
+    """Return the path of the file of a case."""
     return folder / file_name(pattern, case_id)
 
 
 def read_image(path: Path) -> NDArray[np.float64]:
-    """Return an image as numbers; a volume of one slice becomes (rows, columns)."""
+    """Read an image as numbers; a volume with a single slice becomes (rows, columns)."""
     array = np.asarray(read_volume(path)[1], dtype=np.float64)
     return array[0] if array.ndim == 3 and len(array) == 1 else array
 
 
 @reads("a table of the challenge", "correct the table, or the columns in the definition")
 def read_truth_table(folder: Path, truth: Truth) -> dict[str, ByPart]:
-    """Return the numbers of the truth's table by case and part.
+    """Read the truth table; return its numbers by case and part.
 
     Raises
     ------
     FormatError
-        If a column is missing, a number cannot be read, or a case comes twice.
+        If a column is missing, a number cannot be read, or a case occurs twice.
     """
     path = folder / truth.table
     table = read_table(path, _columns([truth.id, *truth.columns.values()]))
@@ -79,12 +79,12 @@ def _numbers(table: Table, name: str, path: Path) -> list[float]:
 
 @reads("the answer to a case", "ask the team to correct it")
 def read_answer(folder: Path, answer: Answer, case_id: str) -> Any:
-    """Return a case's own file: an image, or the probabilities of each part from JSON.
+    """Read the file of a case: an image, or the probabilities for each part from JSON.
 
     Raises
     ------
     FormatError
-        If it cannot be read, or a probability is missing, no number, or outside 0 to 1.
+        If the file cannot be read, or a probability is missing, not a number, or outside 0 to 1.
     """
     path = file_of(folder, answer.file, case_id)
     if answer.kind is AnswerKind.IMAGES:
@@ -111,9 +111,10 @@ def _take_classes(values: Mapping[str, Any], classes: tuple[str, ...], path: Pat
 
 @reads("the table of a submission", "ask the team to correct it")
 def read_answer_table(folder: Path, answer: Answer) -> dict[str, Any]:
-    """Return the answers of a table by `case_key`: of each part a number, or its probabilities.
+    """Read a table of answers; return a number or probabilities for each part, by `case_key`.
 
-    A case with a bad cell or a repeated row has the text of the problem instead.
+    For a case with an invalid cell or a repeated row, a string that describes the problem is
+    returned instead.
 
     Raises
     ------
@@ -149,6 +150,6 @@ def read_answer_table(folder: Path, answer: Answer) -> dict[str, Any]:
 
 @reads("the weights of a model", "write them with numpy.savez")
 def read_weights(path: str) -> dict[str, NDArray[np.float64]]:
-    """Return the arrays of an .npz file as float64; pickled objects are refused."""
+    """Read the arrays of an .npz file as float64; pickled objects are rejected."""
     with open_plain(Path(path)) as file, np.load(file, allow_pickle=False) as arrays:
         return {name: np.asarray(arrays[name], dtype=np.float64) for name in arrays.files}

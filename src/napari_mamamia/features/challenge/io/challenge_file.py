@@ -1,8 +1,8 @@
-"""The definition of a challenge, ``challenge.json``, and its data paths, ``places.json``.
+"""The settings of a challenge, ``challenge.json``, and its data paths, ``places.json``.
 
 ``challenge.json`` is never changed: the ledger of attempts is bound to its SHA-256. ``places.json``
-names the folders of references and images on this computer. The hashes in ``challenge.json`` verify
-their content, so a challenge may be moved.
+names the folders of references and images on this computer. A challenge may be moved, because the
+hashes in ``challenge.json`` verify the content of these folders.
 """
 
 import os
@@ -33,7 +33,7 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FrozenFile:
-    """A file below a folder: its relative path (with ``/``) and its SHA-256."""
+    """A file in a folder, identified by its relative path (with ``/``) and its SHA-256."""
 
     name: str
     sha256: str
@@ -41,7 +41,7 @@ class FrozenFile:
 
 @dataclass(frozen=True, slots=True)
 class FrozenCase:
-    """A case of the challenge: its reference mask (None if it has none) and its images."""
+    """A case of the challenge, with its reference mask (None if there is none) and its images."""
 
     case_id: str
     reference: FrozenFile | None = None
@@ -50,24 +50,25 @@ class FrozenCase:
 
 @dataclass(frozen=True, slots=True)
 class ChallengeLimits:
-    """The limits of a submission.
+    """The limits that a submission must respect.
 
     Parameters
     ----------
     attempts
-        Number of attempts per team that may be scored; 0 for any number.
+        Maximum number of scored attempts per team; 0 for no limit.
     case_seconds
-        Time limit of a program for one case.
+        Time limit of a program, in s, for one case.
     express_seconds
-        Time limit of a program for all cases of the express lane together.
+        Time limit of a program, in s, for all express-lane cases together (cases run first as a
+        trial).
     memory_bytes
-        Memory limit of a program; 0 for three quarters of the computer's memory.
+        Memory limit of a program, in bytes; 0 for three quarters of the computer's memory.
     submission_bytes
-        Largest size of a submission after unpacking.
+        Maximum size of a submission after unpacking, in bytes.
     submission_files
-        Largest number of files of a submission.
+        Maximum number of files in a submission.
     log_lines
-        Number of last lines of a program's log that are returned to the team.
+        Maximum number of lines from the end of a program's log that are returned to the team.
     """
 
     attempts: int = 0
@@ -93,29 +94,29 @@ class ChallengeLimits:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """The definition of a challenge.
+    """The settings of a challenge.
 
     Parameters
     ----------
     name
         Title of the challenge.
     task
-        The submitted content: masks, responses or both; None for answers by a definition.
+        What teams submit: masks, responses or both; None if a definition describes the answers.
     profile, profile_version
-        The definitions of every number.
+        The profile that defines how every number is computed, and its version.
     rule
-        Rule that scores a case without a usable answer; "" for the profile's own rule.
+        How a case without a usable answer is scored; "" for the profile's own rule.
     seed, n_resamples
         Seed and number of resamples of every bootstrap.
     metrics
         Names of the case metrics that are ranked.
     cases
-        The frozen list.
+        The frozen list of cases.
     express
-        Ids of the cases of the express lane, the hard one first.
+        Ids of the express-lane cases, which are run first as a trial; the hardest case comes first.
     clinical, columns
         Copy of the clinical table in the challenge's folder, and the file that names its columns.
-        Without a table (None) fairness is undefined.
+        If there is no table (None), fairness is undefined.
     takes_tables
         Whether a table of scores that a team computed itself is accepted; it is labelled "as
         given".
@@ -124,17 +125,17 @@ class Challenge:
     limits
         The limits of a submission.
     gate
-        Performance above which fairness counts in the gated score, shown next to the ranking
-        score; None for no gated score.
+        Minimum performance for fairness to count in the gated score, which is shown next to the
+        ranking score; None for no gated score.
     definitions
-        The frozen definitions of its tasks, in the challenge's folder; () in a challenge of an
-        earlier version, which has the definitions of its task.
+        The frozen definition files of its tasks, in the challenge's folder; () in a challenge from
+        an earlier version, which uses the built-in definitions.
     models, model_files
-        By role: the kind of a model that measures use, and its file after ``:``; these files.
+        The models that measures use, by role, as ``KIND:ARGUMENT``, and the frozen model files.
     truth
-        The files below the folder of the references that the definition reads.
+        The frozen truth files that the definition reads, in the folder of references.
     code
-        The measures and models of installed packages.
+        The versions of measures and models that other installed packages provide.
     """
 
     name: str
@@ -185,13 +186,13 @@ class Challenge:
 
     @property
     def case_ids(self) -> tuple[str, ...]:
-        """Return the frozen list of ids, in order."""
+        """Return the ids of the frozen cases, in order."""
         return tuple(case.case_id for case in self.cases)
 
 
 @dataclass(frozen=True, slots=True)
 class ChallengePlaces:
-    """Folders of the references and of the images; "" for none.
+    """The folders of the references and of the images; "" if there is none.
 
     Relative paths start at the challenge's folder.
     """
@@ -211,32 +212,32 @@ class OpenChallenge:
 
     @property
     def reference(self) -> Path | None:
-        """Return the folder of the reference masks."""
+        """Return the folder of the reference masks, or None."""
         return self._find_path(self.places.reference)
 
     @property
     def images(self) -> Path | None:
-        """Return the data set that programs are run on."""
+        """Return the folder of the data set on which programs are run, or None."""
         return self._find_path(self.places.images)
 
     @property
     def clinical(self) -> Path | None:
-        """Return the path of the clinical table."""
+        """Return the path of the clinical table, or None."""
         clinical = self.challenge.clinical
         return self._find_path(clinical.name if clinical else "")
 
     @property
     def submissions(self) -> Path:
-        """Return the folder for the teams' submissions."""
+        """Return the folder that receives the teams' submissions."""
         return self.folder / SUBMISSIONS
 
     @property
     def attempts(self) -> Path:
-        """Return the folder of the ledger."""
+        """Return the folder of the ledger of attempts."""
         return self.folder / ATTEMPTS
 
     def results(self, team: str, digest: str) -> Path:
-        """Return the folder of the results of a team's submission with this digest."""
+        """Return the results folder for the submission of a team that has this digest."""
         return self.folder / RESULTS / team / digest[:16]
 
     def _find_path(self, place: str) -> Path | None:
@@ -249,7 +250,7 @@ _PLACES: Final = RecordCodec(ChallengePlaces, "correct places.json: it may hold 
 
 @reads("a challenge", "create a challenge there, or choose the folder of a challenge")
 def read_challenge(folder: Path) -> OpenChallenge:
-    """Return the challenge in `folder`.
+    """Read the challenge in a folder.
 
     Raises
     ------
@@ -276,30 +277,30 @@ def read_challenge(folder: Path) -> OpenChallenge:
 
 
 def write_challenge(folder: Path, challenge: Challenge, places: ChallengePlaces) -> None:
-    """Write ``places.json``, then ``challenge.json``, which is never replaced.
+    """Write ``places.json`` and then ``challenge.json``, which is never overwritten.
 
     Parameters
     ----------
     folder
         The challenge's folder.
     challenge
-        Its definition.
+        The settings to write.
     places
-        The paths of its data.
+        The paths of the challenge's data.
 
     Raises
     ------
     SaveConflictError
-        If `folder` holds a challenge.
+        If `folder` already contains a challenge.
     SaveError
-        If the system refuses to write.
+        If the system does not allow writing.
     """
     write_json(_PLACES.plain(places), folder / PLACES_FILE, overwrite=True)
     write_json(_CHALLENGE.plain(challenge), folder / CHALLENGE_FILE)
 
 
 def relative_place(path: Path | None, folder: Path) -> str:
-    """Return a path for ``places.json``: relative to `folder` if both are on one drive."""
+    """Return a path for ``places.json``, relative to `folder` if both are on the same drive."""
     if path is None:
         return ""
     try:
@@ -309,7 +310,7 @@ def relative_place(path: Path | None, folder: Path) -> str:
 
 
 def find_changes(place: Path | None, files: Mapping[str, FrozenFile]) -> dict[str, str]:
-    """Describe each missing, unreadable or changed file below `place`, by key.
+    """Describe each missing, unreadable or changed file in `place`, by key.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ _TERMS: Final = "Write here what participants agree to.\n"
 
 @dataclass(frozen=True, slots=True)
 class ScoringProgram:
-    """What Codabench needs to score a task.
+    """The data from which the Codabench scoring program of one task is made.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ class ScoringProgram:
     profile
         The profile of masks and responses.
     columns
-        Key, title and whether larger is better, of each column of the results; () for those of
-        the tasks of MAMA-MIA.
+        Key, title and whether larger is better, for each column of the results; () for the standard
+        columns of the MAMA-MIA tasks.
     definition
-        The definition as JSON text, "" for the tasks of MAMA-MIA.
+        The challenge definition as JSON text; "" for the MAMA-MIA tasks.
     models
-        By role: the kind of a model that a measure uses.
+        The kinds of the models that measures use, by role.
     """
 
     task: str
@@ -80,19 +80,19 @@ class ScoringProgram:
 
     @property
     def all_columns(self) -> tuple[tuple[str, str, bool], ...]:
-        """The columns of the results."""
+        """Return key, title and whether larger is better, for each column of the results."""
         return self.columns or _COLUMNS[self.task]
 
     @property
     def name(self) -> str:
-        """The task as a part of file names."""
+        """Return the name of the task as used in file names."""
         return re.sub(r"[^\w\-]+", "_", self.task)
 
 
 def write_competition(
     title: str, day: str, programs: Sequence[ScoringProgram], folder: Path
 ) -> None:
-    """Write ``competition.yaml``, pages and scoring programs; errors as in `saving`.
+    """Write ``competition.yaml``, pages and scoring programs; the errors are those of `saving`.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def write_competition(
 
 
 def _list_tasks(programs: Sequence[ScoringProgram], day: str) -> str:
-    """Return the tasks, one phase with all of them, and the columns of the results."""
+    """Return YAML with the tasks, one phase that contains them all, and the result columns."""
     lines = ["tasks:"]
     for index, program in enumerate(programs):
         lines += [
@@ -145,7 +145,7 @@ def _list_tasks(programs: Sequence[ScoringProgram], day: str) -> str:
 
 
 def _zip_program(program: ScoringProgram) -> bytes:
-    """Return the zip file of a scoring program: ``metadata``, ``score.py`` and a definition."""
+    """Return the bytes of a zip file with ``metadata``, ``score.py`` and a definition."""
     script = (files("napari_mamamia.features.challenge") / "codabench_score.py").read_text("utf-8")
     numbers = tuple(key for key, _, _ in program.all_columns)
     models = tuple(f"{role}={text}" for role, text in program.models.items())

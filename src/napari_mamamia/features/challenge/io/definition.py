@@ -1,8 +1,8 @@
-"""The definition of a challenge as data: truth, answers, measures, and the ranking of teams.
+"""Challenge definitions as data: truth, answers, measures, and the ranking of teams.
 
-A definition is TOML (YAML where PyYAML is installed). It names registered measures and holds
-formulas of + - * / min max, so reading one runs no code. The built-in definitions are the TOML
-files in ``definitions``; installed packages add theirs as TOML text.
+A definition is TOML (YAML where PyYAML is installed). It names registered measures and contains
+formulas of + - * / min max. Reading a definition therefore runs no code. The built-in definitions
+are the TOML files in ``definitions``; installed packages can add more as TOML text.
 """
 
 import re
@@ -27,11 +27,11 @@ from napari_mamamia.io.tables.tables import write_json
 
 GROUP: Final = "napari_mamamia.challenges"
 DEFINITIONS: Final = "definitions"
-"""Folder of a challenge with its definitions, frozen as JSON."""
+"""Subfolder of a challenge that contains its definitions, frozen as JSON."""
 MAMA_MIA_TASK1: Final = "mama-mia-2025-task1"
 MAMA_MIA_TASK2: Final = "mama-mia-2025-task2"
 OF_PROFILE: Final = "profile."
-"""Start of the names of measures that a profile defines for all cases: performance, ..."""
+"""Prefix of measures that a profile defines over all cases, such as ``profile.performance``."""
 _REMEDY: Final = "correct the definition; its keys are in the documentation (Run a challenge)"
 _NAME: Final = re.compile(r"\w[\w\-]*")
 _MOST_BYTES: Final = 1 << 20
@@ -41,36 +41,36 @@ Argument: TypeAlias = bool | int | float | str
 
 
 class AnswerKind(StrEnum):
-    """The answers that a team submits."""
+    """The kind of answers that teams submit."""
 
     MASKS = "masks"
-    """A mask for each case, scored under a profile; programs are run too."""
+    """A mask for each case, scored under a profile; teams may also submit a program."""
     RESPONSES = "responses"
-    """A table of responses to therapy, scored under a profile."""
+    """A table of predicted treatment responses, scored under a profile."""
     IMAGES = "images"
     """An image for each case."""
     PROBABILITIES = "probabilities"
-    """Probabilities of classes, for each case or for its parts (such as breasts)."""
+    """Class probabilities for each case, or for each part of a case (such as a breast)."""
     NUMBERS = "numbers"
-    """A table with a number for each case."""
+    """A table with one number for each case."""
 
 
 class Better(StrEnum):
-    """The direction in which a measure improves."""
+    """Whether lower or higher values of a measure are better."""
 
     HIGH = "high"
     LOW = "low"
 
 
 class MissingAnswer(StrEnum):
-    """The treatment of a case without a usable answer."""
+    """How a case without a usable answer is treated."""
 
     WORST = "worst"
-    """The case gets the worst value of each measure."""
+    """The case gets the worst possible value of each measure."""
     LAST_RANK = "last-rank"
-    """The team is ranked last in each measure that lacks a case."""
+    """The team is ranked last in each measure that has no value for a case."""
     LEAVE_OUT = "leave-out"
-    """The case does not count; a team can gain by leaving out hard cases."""
+    """The case does not count, so a team can gain by not answering hard cases."""
 
 
 MISSING_TEXTS: Final[Mapping[MissingAnswer, str]] = MappingProxyType(
@@ -80,64 +80,66 @@ MISSING_TEXTS: Final[Mapping[MissingAnswer, str]] = MappingProxyType(
         MissingAnswer.LEAVE_OUT: "do not count",
     }
 )
-"""The treatment of cases without a usable answer, as the end of a sentence."""
+"""How cases without a usable answer are treated, as text that ends a sentence."""
 
 
 class AbsentLabel(StrEnum):
-    """The treatment of a case whose reference does not have a label."""
+    """How a case is treated if its reference does not contain a label."""
 
     LEAVE_OUT = "leave-out"
-    """The case counts for no team in measures of this label."""
+    """The case is ignored for all teams in measures of this label."""
     EMPTY_IS_BEST = "empty-is-best"
-    """A mask without the label has the best value (1, or 0 if low is better), others the worst."""
+    """A mask without the label gets the best value (1, or 0 if lower is better), others the worst.
+    """
 
 
 class Average(StrEnum):
-    """How the values of cases become one number."""
+    """How the values of the cases are combined into one number."""
 
     MEAN = "mean"
     MEDIAN = "median"
 
 
 class RankBy(StrEnum):
-    """How measures become ranks."""
+    """How the measures are turned into ranks."""
 
     SCORE = "score"
-    """By the formula `score`, larger is better."""
+    """Rank by the formula `score`, for which larger is better."""
     AGGREGATE = "aggregate-then-rank"
     """Average each measure over the cases, rank the teams, then average the ranks."""
     CASES = "rank-then-aggregate"
     """Rank the teams in each case, then average the ranks over cases and measures."""
     SITES = "sites"
-    """Rank in each case, average over each site, and rank over sites (FeTS 2022)."""
+    """Rank in each case, average ranks over each site, and rank over the sites (FeTS 2022)."""
 
 
 def _refuse(text: str) -> FormatError:
-    """Return the error of a definition that contradicts itself."""
+    """Return an error about a contradictory definition."""
     return FormatError(f"{text}: {_REMEDY}")
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure of a challenge.
+    """A measure that a challenge uses.
 
     Parameters
     ----------
     id
-        Its name in this challenge.
+        The measure's name in this challenge.
     of
-        The registered measure; for masks also any column of the table of scores.
+        The registered measure; for masks, also any column of the score table.
     better
-        Its direction.
+        Whether lower or higher values are better.
     args
         Arguments of the registered measure.
     worst
-        Value of a case without a usable answer, and limit of all values; of a measure of all cases,
-        the value of a team that lacks a case. None for that of the registered measure.
+        The value for a case without a usable answer, which also limits all other values. For a
+        measure over all cases, the value for a team that lacks a case. None for the registered
+        measure's own worst value.
     title
-        Its name on the leaderboard.
+        The measure's name on the leaderboard.
     label
-        The label of masks that is compared, one of `Answer.labels`; "" for the whole mask.
+        The mask label that is compared, one of `Answer.labels`; "" for the whole mask.
     """
 
     id: str
@@ -151,17 +153,18 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The organiser's files.
+    """The organiser's files, which contain the truth.
 
     Parameters
     ----------
     files
-        By role: the pattern of the file of a case, with ``{id}``. The first one lists the cases.
+        The pattern of a case's file, with ``{id}``, by role. The files of the first role define the
+        list of cases.
     table, id
-        A table with a row for each case, and its column of ids.
+        A table with one row per case, and the name of its id column.
     columns
-        By part of a case: the column with its class or number. A challenge without parts names
-        one column.
+        The column with the class or number, by part of a case. If cases have no parts, there is one
+        column.
     """
 
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -179,17 +182,17 @@ class Answer:
     kind
         The kind of answer.
     file
-        Pattern of a case's file in a submission, with ``{id}``; or the name of a table.
+        Pattern of a case's file in a submission, with ``{id}``, or the name of a table.
     id
-        The table's column of ids.
+        The table's id column.
     classes
-        Names of the classes in the order of their codes 0, 1, ...; for a table, its columns.
+        Names of the classes in the order of their codes 0, 1, ...; in a table, these are columns.
     part
-        The table's column that names the part of a case, "" without parts.
+        The table's column that names the part of a case; "" if cases have no parts.
     labels
-        By name of a label of masks: the values of its voxels, which several labels may share.
+        The voxel values of each mask label, by name. Labels may share voxel values.
     absent
-        The treatment of a case whose reference does not have a label.
+        How a case is treated if its reference does not contain a label.
     """
 
     kind: AnswerKind
@@ -212,14 +215,14 @@ class Ranking:
     Parameters
     ----------
     by
-        The method.
+        The ranking method.
     within
-        Groups of measures: a team's ranks are averaged in each group and ranked again, then the
-        ranks of the groups are averaged. Without groups every measure is a group.
+        Groups of measures. A team's ranks are averaged in each group and ranked again; then the
+        group ranks are averaged. If there are no groups, every measure is a group.
     score
-        Formula of the score from the names of measures; it is always shown if given.
+        Formula of the score, which uses names of measures. If given, the score is always shown.
     ties
-        The rank of equal values of a measure. Teams with equal scores share the better place.
+        Which rank equal values of a measure get. Teams with equal scores share the better rank.
     sites
         Column of the clinical table with the site of each case.
     """
@@ -244,23 +247,24 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class ChallengeDefinition:
-    """A challenge as data.
+    """The definition of a challenge: answers, truth, measures and ranking.
 
     Parameters
     ----------
     name, version, title, source
-        Its name, a version that rises with each change of a number, and where it comes from.
+        The name, a version that increases whenever a number changes, the title, and where the
+        definition comes from.
     answer, truth, measures, ranking
         What teams submit, the organiser's files, the measures, and the ranking.
     missing
-        The treatment of a case without a usable answer.
+        How a case without a usable answer is treated.
     average
-        How the values of cases become one number.
+        How the values of the cases are combined into one number.
     profile
-        The profile of masks and responses by default.
+        The default profile for masks and responses.
     honest
-        Name of the definition whose score is shown next to this one, because this one follows
-        official code under which a team can gain by leaving out cases.
+        Name of another definition whose score is shown next to this one, because this one follows
+        official code that rewards teams for leaving out cases; "" for none.
     notes
         Messages for the leaderboard.
     """
@@ -311,7 +315,7 @@ class ChallengeDefinition:
 
     @property
     def is_by_profile(self) -> bool:
-        """Return whether teams are ranked by numbers that a profile defines for all cases."""
+        """Return whether teams are ranked by numbers that a profile defines over all cases."""
         return any(measure.of.startswith(OF_PROFILE) for measure in self.measures)
 
     @property
@@ -326,15 +330,15 @@ class ChallengeDefinition:
 
     @property
     def has_own_files(self) -> bool:
-        """Return whether truth and answers are read as this definition says.
+        """Return whether this definition itself describes the truth and answer files.
 
-        Masks and responses are read and scored under a profile.
+        Masks and responses are read and scored as a profile describes instead.
         """
         return self.answer.kind not in (AnswerKind.MASKS, AnswerKind.RESPONSES)
 
 
 def _read_labels(content: Any) -> dict[str, tuple[int, ...]]:
-    """Return labels by name; a label with a single value needs no list."""
+    """Return label values by name; a single value need not be in a list."""
     labels = {}
     for name, values in content.items():
         codes = tuple(values) if isinstance(values, list) else (values,)
@@ -355,7 +359,7 @@ _DEFINITION: Final = RecordCodec(
 
 @reads("the definition of a challenge", _REMEDY)
 def read_definition_text(path: Path) -> str:
-    """Return the text of a definition as TOML or YAML, at most 1 MB."""
+    """Read the text of a TOML or YAML definition of at most 1 MB."""
     with open_plain(path) as file:
         content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
@@ -364,12 +368,12 @@ def read_definition_text(path: Path) -> str:
 
 
 def parse_definition(text: str, name: str) -> ChallengeDefinition:
-    """Return the definition in a text; `name` is its file name, whose suffix tells the format.
+    """Parse a definition; the suffix of `name`, its file name, determines the format.
 
     Raises
     ------
     FormatError
-        If it is not TOML or YAML, or a key is missing, unknown or of another type.
+        If it is not TOML or YAML, or a key is missing, unknown or has the wrong type.
     """
     try:
         content = _parse_yaml(text, name) if name.endswith(_YAML) else tomllib.loads(text)
@@ -404,7 +408,7 @@ def _parse_yaml(text: str, name: str) -> Any:
 
 
 def _refuse_repeated_keys(node: Any) -> None:
-    """Raise `ValueError` if a mapping of a YAML tree has a key twice; YAML would take the last."""
+    """Raise `ValueError` if a YAML mapping repeats a key, because YAML would use the last value."""
     nodes, seen = [node], set()
     while nodes:
         current = nodes.pop()
@@ -425,7 +429,7 @@ def _refuse_repeated_keys(node: Any) -> None:
 
 
 def _merge(base: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a definition with changes; tables are merged, and measures replaced by their id."""
+    """Merge changes into a definition: tables are merged, and measures are replaced by id."""
     merged = dict(base)
     for key, value in changes.items():
         if key == "measures" and _all_have_ids(value):
@@ -457,7 +461,7 @@ def _read_built_in() -> Mapping[str, str]:
 
 
 def definition_texts() -> Registry[str]:
-    """Return the TOML texts of all definitions by name, those of installed packages last."""
+    """Return the TOML texts of all definitions by name; those of installed packages come last."""
     return Registry(GROUP, str, _read_built_in())
 
 
@@ -479,12 +483,12 @@ def definition_text(name: str) -> str:
 
 
 def definition_named(name: str) -> ChallengeDefinition:
-    """Return a definition by its name, or by the path of a .toml, .yaml or frozen .json file.
+    """Return a definition, given its name or the path of a .toml, .yaml or frozen .json file.
 
     Raises
     ------
     FormatError
-        As `definition_text` and `parse_definition`.
+        For the reasons given in `definition_text` and `parse_definition`.
     """
     if name.endswith(".json"):
         return read_frozen(Path(name))
@@ -494,24 +498,24 @@ def definition_named(name: str) -> ChallengeDefinition:
 
 
 def definition_content(definition: ChallengeDefinition) -> dict[str, Any]:
-    """Return a definition, complete, as JSON values."""
+    """Return a complete definition as JSON values."""
     content: dict[str, Any] = _DEFINITION.plain(definition)
     return content
 
 
 def definition_of(content: object, where: object) -> ChallengeDefinition:
-    """Return the definition of JSON values; error messages name the file as `where`."""
+    """Build a definition from JSON values; error messages name the file as `where`."""
     return _DEFINITION.record(content, where)
 
 
 @reads("the frozen definition of a challenge", "restore it from a copy of the challenge's folder")
 def read_frozen(path: Path) -> ChallengeDefinition:
-    """Return a definition that a challenge froze."""
+    """Read a definition that was frozen in a challenge."""
     return definition_of(read_json(path), path)
 
 
 def freeze_definition(definition: ChallengeDefinition, folder: Path) -> Path:
-    """Write a definition, complete and as JSON, into a challenge's folder; return its path."""
+    """Write a complete definition as JSON to a challenge's folder, and return its path."""
     path = folder / DEFINITIONS / f"{definition.name}.json"
     write_json(definition_content(definition), path)
     return path

@@ -1,6 +1,6 @@
-"""``written_files.json``: every file that a run wrote into a folder, with its SHA-256.
+"""``written_files.json`` lists every file that a run wrote into a folder, with its SHA-256.
 
-The ledger records the SHA-256 of the list, so the chain of the ledger covers all these files.
+The ledger records the SHA-256 of this list, so that the ledger's hash chain covers all files.
 """
 
 import os
@@ -23,7 +23,7 @@ _REMEDY: Final = "restore it from a copy, or run the command that wrote the fold
 
 @dataclass(frozen=True, slots=True)
 class FileList:
-    """The files of a run; a leaderboard's list also contains the path of its challenge."""
+    """The files of a run; for a leaderboard, also the path of its challenge."""
 
     files: tuple[FrozenFile, ...]
     place: str = ""
@@ -33,7 +33,7 @@ _LIST: Final = RecordCodec(FileList, _REMEDY)
 
 
 def write_file_list(folder: Path, names: Iterable[str], place: str = "") -> str:
-    """Write the list of files below `folder`, and return its SHA-256.
+    """Write the list of files in a folder, and return the SHA-256 of the list.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def write_file_list(folder: Path, names: Iterable[str], place: str = "") -> str:
     FormatError
         If a file cannot be read.
     SaveError
-        If the system refuses to write.
+        If the system does not allow writing.
     """
     files = tuple(FrozenFile(name, sha256_of(folder / name)) for name in sorted(names))
     write_json(_LIST.plain(FileList(files, place)), folder / LIST_FILE, overwrite=True)
@@ -58,7 +58,7 @@ def write_file_list(folder: Path, names: Iterable[str], place: str = "") -> str:
 
 @reads("the list of files that a run wrote", _REMEDY)
 def read_file_list(folder: Path) -> FileList:
-    """Return the list in `folder`.
+    """Read the list of files in a folder.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def read_file_list(folder: Path) -> FileList:
 
 
 def find_differences(folder: Path, apart: Collection[str] = ()) -> dict[str, str]:
-    """Describe each changed, missing or added file of a folder with a list, by name.
+    """Describe each changed, missing or additional file in a folder that has a list, by name.
 
     Parameters
     ----------
@@ -88,14 +88,14 @@ def find_differences(folder: Path, apart: Collection[str] = ()) -> dict[str, str
 
 
 def list_files(folder: Path, apart: Collection[str] = ()) -> list[str]:
-    """Return the relative paths of all files and links below `folder`, without its list.
+    """Return the relative paths of all files and links in a folder, except the list itself.
 
     Parameters
     ----------
     folder
         The folder.
     apart
-        Names of files and folders directly below it to leave out.
+        Names of files and folders directly in `folder` to leave out.
     """
     names = []
     for here, folders, files in os.walk(folder):

@@ -1,4 +1,4 @@
-"""List, hash and seal the files of teams' submissions; read their manifests and inputs.
+"""List, hash and seal (copy) the files of submissions; read their manifests and inputs.
 
 A submission is an untrusted folder, zip archive or table. Links are not followed, because a link
 may lead to the references. Names in a zip archive cannot leave the folder, and the unpacked bytes
@@ -46,10 +46,10 @@ _MOST_RATIO: Final = 100
 _FREE_BYTES: Final = 16 << 20
 _MASK_RATIO: Final = 200
 _FREE_MASK_BYTES: Final = 2 << 30
-"""Size of unpacked masks that is not limited by the compression ratio. Our own limit.
+"""Unpacked size of masks, in bytes, up to which any compression ratio is allowed (our choice).
 
-Tables and programs are compressed 5 to 30 times, but a mask of zeros 1000 times. The voxels of a
-mask are read only after its header was compared with its size.
+Tables and programs shrink by a factor of 5 to 30, but a mask of zeros by a factor of 1000. The
+voxels of a mask are read only after its header was compared with the file size.
 """
 MANIFEST: Final = "submission.json"
 SEALED: Final = "sealed"
@@ -69,12 +69,12 @@ _IMAGING: Final = (
     "echo_time",
     "repetition_time",
 )
-"""Keys of ``imaging_data`` that a submission gets. Source: the challenge's sample submission."""
+"""Keys of ``imaging_data`` that a submission receives. Source: official sample submission."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandedIn:
-    """A team's original submission: a folder, a zip archive or a table."""
+    """A team's original submission, which is a folder, a zip archive or a table."""
 
     team: str
     path: Path
@@ -82,7 +82,7 @@ class HandedIn:
 
 @dataclass(frozen=True, slots=True)
 class SealedFiles:
-    """A sealed copy: its sorted files, their digest, and the left-out files with reasons."""
+    """A sealed copy: its sorted files, their digest, and files that were left out, with reasons."""
 
     files: tuple[FrozenFile, ...]
     sha256: str
@@ -91,7 +91,7 @@ class SealedFiles:
 
 @dataclass(frozen=True, slots=True)
 class TeamList:
-    """The teams in a folder by name, and the entries that cannot take part, with reasons."""
+    """The teams in a folder by name, and entries that are not valid submissions, with reasons."""
 
     teams: tuple[HandedIn, ...]
     problems: tuple[tuple[str, str], ...] = ()
@@ -101,13 +101,13 @@ class TeamList:
 def find_submissions(folder: Path, names: tuple[str, ...] = ()) -> TeamList:
     """Return the submissions in a folder: ``TEAM/``, ``TEAM.zip`` or ``TEAM.csv`` (.xlsx, .ods).
 
-    Two entries with the same team name (ignoring letter case, the encoding of accents and the
-    suffix) are both left out.
+    If two entries have the same team name (ignoring letter case, Unicode normalisation and the
+    suffix), both are left out.
 
     Parameters
     ----------
     names
-        Only these teams; () for all.
+        The teams to return; () for all.
 
     Raises
     ------
@@ -169,8 +169,8 @@ def _name_team(stem: str, path: Path) -> HandedIn:
 def digest_of(path: Path, limits: ChallengeLimits) -> str:
     """Return the SHA-256 that identifies a submission.
 
-    For a zip archive or a table it is the SHA-256 of the file, for a folder that of the list of
-    names and checksums.
+    For a zip archive or a table, it is the SHA-256 of the file; for a folder, the SHA-256 of the
+    list of names and checksums.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def digest_of(path: Path, limits: ChallengeLimits) -> str:
 
 @reads("a submission", "ask the team for a clean copy")
 def seal_submission(path: Path, target: Path, limits: ChallengeLimits) -> SealedFiles:
-    """Copy a submission to the new folder `target`; a zip archive is unpacked.
+    """Copy a submission to a new folder; a zip archive is unpacked.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def seal_submission(path: Path, target: Path, limits: ChallengeLimits) -> Sealed
     Raises
     ------
     FormatError
-        If a file cannot be read, a limit is exceeded, or a zip archive holds a name outside the
+        If a file cannot be read, a limit is exceeded, or a zip archive contains a name outside the
         folder, a link, a repeated name or an encrypted file.
     """
     target.mkdir(parents=True)
@@ -228,18 +228,18 @@ def seal_submission(path: Path, target: Path, limits: ChallengeLimits) -> Sealed
 
 
 def find_tables(folder: Path) -> tuple[Path, ...]:
-    """Return the tables directly in a folder, in order of name."""
+    """Return the tables directly in a folder, sorted by name."""
     paths = (folder / name for name in sorted(list_names(folder)))
     return tuple(path for path in paths if path.suffix.lower() in _TABLES and path.is_file())
 
 
 def has_tables(folder: Path) -> bool:
-    """Return whether a folder or any of its subfolders holds a table."""
+    """Return whether a folder or any of its subfolders contains a table."""
     return any(path.suffix.lower() in _TABLES for path in folder.rglob("*"))
 
 
 def inner_folder(folder: Path, names: tuple[str, ...] = ()) -> Path:
-    """Return the folder with the content: the folder itself, or its only non-empty subfolder.
+    """Return the folder that has the content: the given one, or its only non-empty subfolder.
 
     A subfolder named in `names` is always entered.
     """
@@ -257,7 +257,7 @@ def inner_folder(folder: Path, names: tuple[str, ...] = ()) -> Path:
 def find_handed_masks(
     folder: Path, case_ids: tuple[str, ...]
 ) -> tuple[MaskListing, tuple[str, ...]]:
-    """Return the masks of the given cases, and the names of the masks of other cases.
+    """Return the masks of the given cases, and the names of masks of unknown cases.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def find_handed_masks(
 
 
 class _Budget:
-    """A copier that counts the number and size of files against the limits."""
+    """A copier that checks the number and total size of files against the limits."""
 
     def __init__(self, path: Path, limits: ChallengeLimits) -> None:
         self._path, self._left = path, limits.submission_bytes
@@ -286,7 +286,7 @@ class _Budget:
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of the list of names and checksums."""
+        """Return the SHA-256 of the list of file names and checksums."""
         return _sum_lines((file.name, file.sha256) for file in self.files)
 
     def copy(self, source: IO[bytes], target: Path, name: str) -> None:
@@ -306,7 +306,7 @@ class _Budget:
 
 
 def _open_handed(path: Path) -> BufferedReader:
-    """Open a regular file without following a link that may have replaced it meanwhile."""
+    """Open a regular file without following a link that may have replaced it in the meantime."""
     handle = open_own(path, os.O_RDONLY)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -317,7 +317,7 @@ def _open_handed(path: Path) -> BufferedReader:
 
 
 def _list_folder(folder: Path, limits: ChallengeLimits) -> tuple[list[str], tuple[str, ...]]:
-    """Return the sorted names of regular files below a folder, and other entries with reasons."""
+    """Return the sorted names of regular files in a folder, and the other entries with reasons."""
     names: list[str] = []
     left_out: list[str] = []
     n_bytes = 0
@@ -453,7 +453,7 @@ class SubmissionKind(StrEnum):
     PROGRAM = "program"
     RESPONSES = "responses"
     SCORES = "scores as given"
-    """A table of scores that the team computed itself."""
+    """A table of scores that the team computed itself (shown "as given")."""
     ANSWERS = "answers"
     """Files that the definition of the challenge describes."""
     NOTHING = "nothing that can be scored"
@@ -461,7 +461,7 @@ class SubmissionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AskedRun:
-    """A team's request in ``mamamia_submission.json``: a container image, pinned by digest.
+    """A team's settings in ``mamamia_submission.json``: a container image, pinned by digest.
 
     The entry point is always ``model.py``.
     """
@@ -479,7 +479,7 @@ class AskedRun:
 class Contents:
     """The content of a submission: its kind, the folder with the content, and its tables.
 
-    `folder` holds the masks or the program; `responses` and `scores` are tables, None if missing.
+    `folder` contains the masks or the program; `responses` and `scores` are tables, or None.
     `problem` explains why nothing can be scored.
     """
 
@@ -493,20 +493,21 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A sealed submission.
+    """The manifest of a sealed submission.
 
     Parameters
     ----------
     team, kind
         The team, and the kind of submission.
     sha256
-        Digest of the submission, see `handed_in.digest_of`.
+        Digest of the submission, see `digest_of`.
     files, left_out
-        Every file of the copy, and the files that were not copied with reasons.
+        The files that were copied, and the files that were not copied, with reasons.
     entry, image
-        The script of a program, and its container image ("" for none).
+        The program's script, and its container image ("" for none).
     case_seconds, memory_bytes
-        Limits of a program; 0 for other kinds, and 0 bytes for three quarters of the memory.
+        Time and memory limits of a program. Both are 0 for other kinds; 0 bytes means three
+        quarters of the computer's memory.
     """
 
     team: str
@@ -521,7 +522,7 @@ class Manifest:
 
 
 _MOST_TABLES: Final = 20
-"""Maximum number of tables in a submission, which needs one or two. Our own limit."""
+"""Maximum number of tables in a submission, which needs only one or two (our choice)."""
 _FROM_COPY: Final = "restore it from a copy of the challenge's folder"
 _MANIFEST: Final = RecordCodec(Manifest, _FROM_COPY)
 _ASKED_RUN: Final = RecordCodec(AskedRun, "ask the team to correct it")
@@ -529,7 +530,7 @@ _ASKED_RUN: Final = RecordCodec(AskedRun, "ask the team to correct it")
 
 @reads("a submission", "ask the team for a clean copy")
 def look_inside(sealed: Path) -> Contents:
-    """Determine the content of a sealed folder: a program, otherwise masks, otherwise tables.
+    """Find out what a sealed folder contains: a program, otherwise masks, otherwise tables.
 
     Raises
     ------
@@ -569,7 +570,7 @@ def _read_asked(path: Path) -> AskedRun:
 def seal_manifest(
     team: str, sealed: SealedFiles, contents: Contents, limits: tuple[float, int]
 ) -> Manifest:
-    """Return the manifest of an inspected copy; `limits` are seconds and bytes.
+    """Make the manifest of a sealed copy whose content is known.
 
     Parameters
     ----------
@@ -597,13 +598,13 @@ def seal_manifest(
 
 
 def write_manifest(manifest: Manifest, folder: Path) -> None:
-    """Write ``submission.json`` as a new file; errors as `write_json`."""
+    """Write a new file ``submission.json``; the errors are those of `write_json`."""
     write_json(_MANIFEST.plain(manifest), folder / MANIFEST)
 
 
 @reads("the manifest of a submission", _FROM_COPY)
 def read_manifest(folder: Path) -> Manifest:
-    """Return the manifest in `folder`.
+    """Read the manifest in a folder.
 
     Raises
     ------
@@ -622,9 +623,10 @@ def _list_folders(folder: Path) -> list[Path]:
 
 
 def _sort_tables(folder: Path) -> tuple[Path | None, Path | None, str]:
-    """Return the table of responses, the table of scores, and a problem with the tables.
+    """Return the response table, the score table, and a description of any problem.
 
-    A submission has at most one of each. A folder with many tables is refused before they are read.
+    A submission has at most one table of each kind. A folder with many tables is rejected before
+    any table is read.
     """
     table_files = find_tables(folder)
     if len(table_files) > _MOST_TABLES:
@@ -654,18 +656,18 @@ def _sort_tables(folder: Path) -> tuple[Path | None, Path | None, str]:
 
 @reads("the JSON of a patient", "correct, replace or remove the file")
 def challenge_facts(path: Path, case_id: str) -> str:
-    """Return the permitted facts of a patient info file as JSON text.
+    """Return the fields of a patient info file that a submission may see, as JSON text.
 
     The keys are patient_id, primary_lesion.breast_coordinates and eight of imaging_data. All other
-    facts are left out, above all the patient's age, the response and the tumour's subtype. A key
-    that the file lacks is left out too.
+    fields are left out, in particular age, response and tumour subtype. A key that is missing in
+    the file is also missing in the result.
 
     Parameters
     ----------
     path
         The patient info file.
     case_id
-        The case, for messages.
+        The case, for error messages.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""``leaderboard.json``: the rows of a leaderboard with their attempts and hashes."""
+"""``leaderboard.json`` stores the rows of a leaderboard with their attempts and hashes."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,23 +11,23 @@ from napari_mamamia.io.tables.tables import write_json
 
 BOARD_FILE: Final = "leaderboard.json"
 SEVERAL: Final = 3
-"""Number of almost perfect masks that causes an alarm. Our own limit."""
+"""Number of almost perfect masks of a team at which a warning is shown (our choice)."""
 _LARGEST_PAGE: Final = 1 << 28
 _REMEDY: Final = "make the leaderboard again with `mamamia challenge rank`"
 
 
 @dataclass(frozen=True, slots=True)
 class ChanceEvidence:
-    """Whether a team's responses are better than chance.
+    """The test of whether a team's responses are better than chance.
 
     Parameters
     ----------
     p_value
-        Exact one-sided p of the balanced accuracy when the labels are permuted.
+        Exact one-sided p-value of the balanced accuracy under permutation of the labels.
     is_better
         Whether `p_value` is below 0.05.
     auc, auc_low, auc_high
-        The AUC and its 95 % interval by DeLong; None without probabilities.
+        The AUC and its 95 % interval by DeLong's method; None if there are no probabilities.
     """
 
     p_value: float
@@ -39,14 +39,14 @@ class ChanceEvidence:
 
 @dataclass(frozen=True, slots=True)
 class LevelDown:
-    """The gain of the score from a group's worst cases.
+    """How much a team's score gains from the worst cases of a group (level-down effect).
 
     Parameters
     ----------
     variable, group
-        The group whose worst cases raise the score most (or lower it least).
+        The variable and group whose worst cases raise the score most (or lower it least).
     k
-        Number of its worst cases.
+        Number of worst cases of the group.
     gain
         The score minus the score without these cases; above 0, worse masks raise the score.
     """
@@ -64,13 +64,13 @@ class BoardRow:
     Parameters
     ----------
     team, rank
-        The team and its rank; a rank of None has a `reason`.
+        The team and its rank; if the rank is None, `reason` says why.
     score
         The score that determines the rank, computed from `performance` and `fairness`.
     n, n_unusable, unusable
-        Number of counted cases, number of cases without a usable answer, and numbers by reason.
+        Number of cases that count, number of cases without a usable answer, and these by reason.
     attempt, n_attempts
-        The number of the displayed attempt, and the number of counted attempts.
+        The number of the displayed attempt, and the number of attempts that count.
     kind, digest
         The kind of submission, and its SHA-256.
     is_as_given
@@ -79,14 +79,14 @@ class BoardRow:
         The score with the least favourable values for empty predictions, if `score` assigns them a
         value; it does not affect ranks.
     submitted
-        Start of the displayed attempt, ISO 8601 in UTC; "" without one.
+        Start time of the displayed attempt, ISO 8601 in UTC; "" if there is no attempt.
     chance
         Whether responses are better than chance; None for masks.
     gated_score, gated_rank
-        The score and rank by the challenge's gate: fairness counts only above it. None without it.
+        Score and rank if fairness counts only above the challenge's gate; None without a gate.
     n_copies, n_near_copies
-        Numbers of masks that are references byte for byte, and of other masks with a Dice above
-        0.999.
+        Number of masks that are byte-for-byte copies of references, and number of other masks with
+        a Dice above 0.999.
     level_down
         For each number of cases, the group whose worst cases raise the score most.
     measures
@@ -119,13 +119,13 @@ class BoardRow:
 
     @property
     def is_alarming(self) -> bool:
-        """Return whether a mask is a copy of a reference, or several are almost equal to one."""
+        """Return whether any mask is a copy of a reference, or several nearly equal references."""
         return self.n_copies > 0 or self.n_near_copies >= SEVERAL
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The teams of one task; `ranked_by` names the score, `gate` is the definition of its gate."""
+    """The teams of one task; `ranked_by` names the score, and `gate` describes the gate."""
 
     task: str
     ranked_by: str
@@ -140,11 +140,11 @@ class Leaderboard:
     Parameters
     ----------
     challenge, sha256, place
-        Title of the challenge, the SHA-256 of its file, and its folder relative to the leaderboard.
+        Title of the challenge, SHA-256 of its file, and its folder relative to the leaderboard.
     heads
-        Hashes of the last lines of the ledger's files when the leaderboard was made.
+        Hashes of the last line of each ledger file when the leaderboard was made.
     profile, rule, ladder
-        The definitions, the rule for unusable cases, and whether the ladder was used.
+        The scoring profile, the rule for unusable cases, and whether the ladder was used.
     boards, notes
         The teams by task, and notes for the reader.
     """
@@ -166,13 +166,13 @@ _BOARD: Final = RecordCodec(Leaderboard, _REMEDY)
 
 
 def write_leaderboard(board: Leaderboard, folder: Path, *, overwrite: bool = False) -> None:
-    """Write ``leaderboard.json``; errors as in `write_json`."""
+    """Write ``leaderboard.json``; the errors are those of `write_json`."""
     write_json(_BOARD.plain(board), folder / BOARD_FILE, overwrite=overwrite)
 
 
 @reads("a leaderboard", _REMEDY)
 def read_leaderboard(folder: Path) -> Leaderboard:
-    """Return the leaderboard in `folder`.
+    """Read the leaderboard in a folder.
 
     Raises
     ------
@@ -184,7 +184,7 @@ def read_leaderboard(folder: Path) -> Leaderboard:
 
 @reads("a page of a leaderboard", _REMEDY)
 def read_page(path: Path) -> str:
-    """Read the text of a page, at most 256 MB, for the comparison with a regenerated page.
+    """Read a page of at most 256 MB, to compare it with a regenerated page.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""The ledger of a challenge's attempts: hash-chained, append-only, one file per writer.
+"""The append-only, hash-chained ledger of a challenge's attempts, one file per writer.
 
 Lines are events of `io.workspace.event_store`, bound to the SHA-256 of ``challenge.json``. Each
-line names the last lines of the other files that its writer had read. This reveals changed, removed
-or moved lines, removed files, and a changed challenge. The leaderboard names the last lines at its
-creation, and so reveals whether they were removed later.
+line contains the hashes of the last lines that its writer had read in the other files. This reveals
+changed, removed or moved lines, removed files, and a changed challenge. A leaderboard stores the
+hashes of the last lines when it is made, which reveals lines removed later.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ class AttemptOutcome(StrEnum):
 
     SCORED = "scored"
     REFUSED = "refused"
-    """The submission violates the rules, so that nothing was scored."""
+    """The submission violates the rules, so nothing was scored."""
     STOPPED = "stopped in the express lane"
     FAILED = "failed"
     """The evaluation failed for a reason that is not the team's fault, such as a full disk."""
@@ -36,25 +36,25 @@ class AttemptOutcome(StrEnum):
 
 
 _COUNTED: Final = (AttemptOutcome.SCORED, AttemptOutcome.OPEN)
-"""Outcomes that count as an attempt, because a score was or may have been shown."""
+"""Outcomes that use up an attempt, because the team saw or may have seen a score."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt of a team.
+    """A team's attempt, which is one evaluation of a submission.
 
     Parameters
     ----------
     team, digest, kind
         The team, the SHA-256 of its submission, and the kind of submission.
     number
-        Number of the attempt, counted from 1 for each team; 0 if it does not count.
+        Number of the attempt, from 1 for each team; 0 if the attempt does not count.
     begun, ended
         Times, ISO 8601 in UTC; `ended` is "" if no end is recorded.
     outcome, reason
         The outcome, and the reason if the attempt or its responses were not scored.
     files
-        SHA-256 of its results by name.
+        SHA-256 of the result files, by name.
     event
         Hash of the attempt's first line.
     """
@@ -73,9 +73,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All attempts in order, the problems of the ledger, and its last lines.
+    """All attempts in order, the problems of the ledger, and the hashes of its last lines.
 
-    `boards` holds the SHA-256 of the list of files of each leaderboard.
+    `boards` holds, for each leaderboard, the SHA-256 of its list of files.
     """
 
     attempts: tuple[Attempt, ...] = ()
@@ -85,16 +85,16 @@ class Ledger:
     boards: frozenset[str] = frozenset()
 
     def of_team(self, team: str) -> tuple[Attempt, ...]:
-        """Return the attempts of a team in order."""
+        """Return a team's attempts in order."""
         return tuple(attempt for attempt in self.attempts if attempt.team == team)
 
     def count(self, team: str) -> int:
-        """Return the number of a team's counted attempts."""
+        """Return how many attempts of a team count."""
         return max((attempt.number for attempt in self.of_team(team)), default=0)
 
 
 class LedgerWriter:
-    """A writer of this program's own ledger file; a context manager.
+    """Context manager that writes this program's own ledger file.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class LedgerWriter:
         self._writer: EventWriter | None = None
 
     def begin(self, team: str, digest: str, kind: str) -> str:
-        """Record the start of an attempt, and return its line's hash; errors as in `EventWriter`.
+        """Record the start of an attempt, and return the line's hash; errors as in `EventWriter`.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class LedgerWriter:
         self._append_line({"kind": _BOARD, "files": digest})
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the ledger file."""
         if self._writer is not None:
             self._writer.close()
 
@@ -173,7 +173,7 @@ class LedgerWriter:
 
 
 def read_ledger(folder: Path, origin: str) -> Ledger:
-    """Return the attempts of the challenge whose file has the SHA-256 `origin`.
+    """Read the attempts of the challenge whose file has the SHA-256 `origin`.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def _find_gaps(log: EventLog, hashes: frozenset[str]) -> list[str]:
 
 
 def _find_repeats(folder: Path) -> Iterator[str]:
-    """Yield each line that occurs twice; the event store takes it for one event."""
+    """Yield each line that occurs twice, which the event store would treat as one event."""
     for path in sorted(folder.rglob("*.jsonl")):
         counts = Counter(line.hash for line in scan_chained_lines(path) if line.hash)
         for digest, count in counts.items():

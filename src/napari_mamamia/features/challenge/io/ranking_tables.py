@@ -1,7 +1,7 @@
-"""Read tables of values for ranking (long, wide or one per algorithm), and named resamples.
+"""Read value tables for ranking (long, wide or one per algorithm), and lists of resamples.
 
-No value is guessed or skipped. A table that cannot be ranked is refused with the row, since a lost
-value would change a rank.
+No value is guessed or skipped. A table that cannot be ranked is rejected with the number of the
+row, because a lost value would change a rank.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,13 @@ from napari_mamamia.io.tables.spreadsheets import read_sheets
 from napari_mamamia.io.tables.table import Table, read_table
 
 KEYS: Final = ("task", "metric", "site")
-"""Columns that split a table into several tables."""
+"""Columns by which one file is split into several tables."""
 
 _CASE: Final = Column("case", ("case", "case_id", "patient_id", "id"), is_needed=True, is_id=True)
 _LONG: Final = (_CASE, needed("algorithm"), needed("value"), *map(optional, KEYS))
 _USUAL: Final = ("dsc", "value", "score")
 SHARES: Final = frozenset({"dsc", "dice", "iou", "jaccard"})
-"""Metrics from 0 to 1, for which a table in percent would rank first."""
+"""Metrics from 0 to 1; a table with such a metric in percent would wrongly rank first."""
 _FACTS_OF_CASES: Final = """
 age age_years sex gender ethnicity race menopause menopausal_status breast_density density
 centre center hospital institution group cohort dataset data_set vendor manufacturer scanner
@@ -39,14 +39,14 @@ field_strength fold split part subtype tumor_subtype tumour_subtype pcr stage gr
 year status profile n_phases volume volume_mm3
 """
 _NO_ALGORITHMS: Final = frozenset(_FACTS_OF_CASES.split())
-"""Columns of a wide table that describe a case instead of an algorithm."""
+"""Columns of a wide table that describe the case and are not algorithms."""
 _EXPECTED: Final = "a table to rank by"
 _REMEDY: Final = "correct it, or save it again as .xlsx or CSV UTF-8"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueTables:
-    """The tables in a file, all with the same algorithms; `keys` are the splitting columns."""
+    """The tables in a file, all with the same algorithms; `keys` are the columns that split it."""
 
     keys: tuple[str, ...]
     tables: tuple[CaseNumbers, ...]
@@ -55,10 +55,10 @@ class ValueTables:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseColumns:
-    """The columns of one algorithm's table: `values` (n, k) float64, NaN if missing.
+    """The columns of one algorithm's table; `values` is (n, k), float64, NaN where missing.
 
-    `profiles` are the values of its column ``profile``, `statuses` those of its column ``status``
-    for each case; () if there is none.
+    `profiles` holds the values of the column ``profile``, and `statuses` the value of the column
+    ``status`` for each case; both are () if there is no such column.
     """
 
     cases: tuple[str, ...]
@@ -71,7 +71,7 @@ class CaseColumns:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A value with its keys, case and algorithm, normalised for comparison."""
+    """A value with its table keys, case and algorithm, all normalised for comparison."""
 
     key: tuple[str, str, str]
     case: str
@@ -82,18 +82,17 @@ class _Cell:
 
 @reads(_EXPECTED, _REMEDY)
 def read_value_tables(path: Path) -> ValueTables:
-    """Return the tables of a file: long (algorithm, case, value) or wide (case, each algorithm).
+    """Read the tables in a file: long (algorithm, case, value) or wide (one column per algorithm).
 
-    Optional columns task, metric and site split it into several tables. An empty cell is a missing
-    value, and so is a case without a row for an algorithm. Case ids are compared without letter
-    case.
+    Optional columns task, metric and site split the file into several tables. An empty cell is a
+    missing value, and so is a missing row for a case and an algorithm. Case ids are compared
+    without letter case.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, a column or name is missing or occurs twice, a value is no
-        finite
-        number, or an algorithm has no value at all.
+        If the file cannot be read, a column or name is missing or occurs twice, a value is not a
+        finite number, or an algorithm has no value at all.
     """
     table = read_table(path, _LONG, (_CASE, *map(optional, KEYS)), (), takes_others=True)
     is_long = table.has("value") and table.has("algorithm") and table.has("case")
@@ -120,10 +119,10 @@ def read_value_tables(path: Path) -> ValueTables:
 
 @reads(_EXPECTED, _REMEDY)
 def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
-    """Return the named columns of a table with one row for each case.
+    """Read the named columns of a table with one row per case.
 
-    Without `columns` the column is dsc, value or score, or the only column besides the case. Errors
-    as in `read_value_tables`.
+    If `columns` is (), the column is dsc, value or score, or the only column besides the case. The
+    errors are those of `read_value_tables`.
 
     Parameters
     ----------
@@ -170,7 +169,7 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
 
 @reads("a table of resamples", "write the names of a resample's cases into each row")
 def read_draws(path: Path) -> tuple[tuple[str, ...], ...]:
-    """Read the case names of each row of a table without a header; empty rows are skipped.
+    """Read resamples from a table without a header: each row lists case names.
 
     Raises
     ------
@@ -208,7 +207,7 @@ def _read_long(table: Table, names: dict[str, str]) -> list[_Cell]:
 
 
 def _list_case_facts(table: Table) -> tuple[str, ...]:
-    """Return the columns of a wide table that, by their names, describe the cases."""
+    """Return the columns of a wide table whose names suggest that they describe the case."""
     places = table.header.places
     return tuple(name for name in places if spelled(split_unit(name)[0]) in _NO_ALGORITHMS)
 
@@ -301,7 +300,7 @@ def _choose_column(table: Table) -> list[str]:
 
 
 def _read_values(table: Table, name: str) -> list[float]:
-    """Return a column of finite numbers, or NaN for an empty cell; refuse any other cell."""
+    """Return a column of finite numbers, with NaN for empty cells; reject any other cell."""
     for row in table.rows:
         if row.problem:
             raise FormatError(

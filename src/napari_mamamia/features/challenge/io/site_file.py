@@ -1,4 +1,4 @@
-"""The file that a site shares: metrics as JSON, without images, masks or case ids."""
+"""The JSON file that a site shares: metrics without images, masks or case ids."""
 
 import hashlib
 import hmac
@@ -25,7 +25,7 @@ _CODE_DIGITS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class SiteModel:
-    """A model that was evaluated at the site: name, digest, and cases without a usable mask."""
+    """A model that was evaluated at the site, with its digest and its unusable cases."""
 
     name: str
     digest: str
@@ -34,9 +34,9 @@ class SiteModel:
 
 @dataclass(frozen=True, slots=True)
 class SiteNumber:
-    """A metric of a model over a group of cases (`variable` and `group` are "" for all cases).
+    """A model's metric over a group of cases (`variable` and `group` are "" for all cases).
 
-    `mean_rank` is the model's mean rank among the site's models, only over all cases.
+    `mean_rank` is the model's mean rank among the site's models; it exists only for all cases.
     """
 
     model: str
@@ -54,7 +54,7 @@ class SiteNumber:
 
 @dataclass(frozen=True, slots=True)
 class SiteRow:
-    """A model's metrics for a case with a code, in the file's order of metrics."""
+    """A model's metrics for one case, which is identified by a code, in the file's metric order."""
 
     code: str
     model: str
@@ -64,22 +64,22 @@ class SiteRow:
 
 @dataclass(frozen=True, slots=True)
 class SiteFile:
-    """All content that a site shares.
+    """Everything that a site shares.
 
     Parameters
     ----------
     site
         Name of the site.
     profile, profile_version, definitions
-        The profile that defines every number, and the SHA-256 of all definitions.
+        The profile that defines how every number is computed, and the SHA-256 of all definitions.
     rule
-        Rule that scores a case without a usable prediction.
+        The rule by which a case without a usable prediction is scored.
     share
         "cases" if `rows` are shared, otherwise "aggregates".
     metrics, models, numbers, rows
-        The metrics and models, and their values over groups and for each case.
+        The metrics, the models, and their values over groups and for each case.
     n_cases
-        Number of cases of the site.
+        Number of cases at the site.
     withheld
         Groups whose numbers are not shared, with reasons.
     """
@@ -123,18 +123,18 @@ _SITE: Final = RecordCodec(SiteFile, _REMEDY)
 
 
 def write_site_file(site: SiteFile, path: Path, *, overwrite: bool = False) -> None:
-    """Write the shared file of a site; errors as in `write_json`."""
+    """Write the file that a site shares; the errors are those of `write_json`."""
     write_json(_SITE.plain(site), path, overwrite=overwrite)
 
 
 @reads("a site's file", _REMEDY)
 def read_site_file(path: Path) -> SiteFile:
-    """Return the file that a site shared.
+    """Read a file that a site shared.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, or has another schema.
+        If the file cannot be read, or has a different schema.
     """
     site = _SITE.record(read_json(path), path)
     if site.schema != SCHEMA:
@@ -147,7 +147,7 @@ def read_site_file(path: Path) -> SiteFile:
 
 @reads("a key", "choose a different file; a new key gives different codes")
 def site_key(path: Path) -> bytes:
-    """Return the site's secret key, which never leaves the site; create the file if it is missing.
+    """Return the site's secret key, which stays at the site; create the key file if missing.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def site_key(path: Path) -> bytes:
 
 
 def case_code(case_id: str, key: bytes) -> str:
-    """Return the code of a case: 128 bits of HMAC-SHA-256 under the site's key.
+    """Return the code that replaces a case id: 128 bits of HMAC-SHA-256 with the site's key.
 
     Parameters
     ----------

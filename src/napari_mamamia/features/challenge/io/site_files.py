@@ -1,4 +1,4 @@
-"""The data files of a published site: leaderboard with schema, and metrics of each team."""
+"""The data files of a published web site: a leaderboard with its schema, and team metrics."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _OTHER: Final = re.compile(r"[^\w\-]+")
 
 @dataclass(frozen=True, slots=True)
 class PublicNumber:
-    """A mean over the cases with its 95 % interval and, for case metrics, its SD over the cases."""
+    """A mean over the cases with its 95 % interval and, for metrics of single cases, the SD."""
 
     name: str
     value: float | None
@@ -31,14 +31,14 @@ class PublicRow:
     Parameters
     ----------
     team, link
-        The team and its web page, "" for none.
+        The team and its web page ("" for none).
     rank, rank_low, rank_high, first
-        Its rank (None if it is not ranked), the 95 % interval of its rank over the resamples, and
-        the share of resamples in which no team is better.
+        The rank (None if not ranked), the 95 % interval of the rank over the resamples, and the
+        fraction of resamples in which no team is better.
     submitted
         Date of the displayed attempt.
     n, n_unusable
-        Numbers of counted cases and of cases without a usable answer.
+        Number of cases that count, and number of cases without a usable answer.
     is_as_given
         Whether the team computed the scores itself.
     is_better_than_chance
@@ -46,13 +46,13 @@ class PublicRow:
     is_alarming
         Whether masks are copies of references.
     gated_rank
-        The rank by the gated score, None without a gate.
+        The rank by the gated score; None if there is no gate.
     numbers
         The published numbers.
     public_score, private_score, public_rank, private_rank
-        Score and rank on the public and the private part; None without a split.
+        Score and rank on the public and private parts; None if there is no split.
     coverage
-        Note on 95 % intervals of means whose coverage is low or not known, else "".
+        A note if the coverage of the 95 % intervals of means is low or unknown, otherwise "".
     """
 
     team: str
@@ -78,9 +78,9 @@ class PublicRow:
 
 @dataclass(frozen=True, slots=True)
 class PublicTask:
-    """A task of a published site; `parts` holds the sizes of the public and the private part.
+    """A task on a published site; `parts` holds the sizes of the public and private parts.
 
-    `title` is the title of its definition, "" for the tasks of MAMA-MIA.
+    `title` is the title of its definition, or "" for the MAMA-MIA tasks.
     """
 
     challenge: str
@@ -97,7 +97,7 @@ class PublicTask:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The content of a site; `overall` has team, mean rank and rank over several tasks."""
+    """The content of a published site; `overall` lists teams with mean rank and rank over tasks."""
 
     title: str
     tasks: tuple[PublicTask, ...]
@@ -111,7 +111,7 @@ _SITE: Final = RecordCodec(Site, "publish the leaderboard again")
 
 
 def write_site_files(site: Site, folder: Path) -> None:
-    """Write all data files of a site into an empty folder; errors as in `write_json`."""
+    """Write all data files of a published site to an empty folder; errors as in `write_json`."""
     write_json({"$schema": SCHEMA_FILE, **_SITE.plain(site)}, folder / SITE_FILE)
     write_json(site_schema(), folder / SCHEMA_FILE)
     names: set[str] = set()
@@ -128,7 +128,7 @@ def write_site_files(site: Site, folder: Path) -> None:
 
 
 def grand_challenge_metrics(row: PublicRow) -> dict[str, Any]:
-    """Return a team's ``metrics.json`` for grand-challenge: aggregates without cases."""
+    """Return the content of a team's ``metrics.json`` for grand-challenge, without single cases."""
     aggregates = {}
     for number in row.numbers:
         key = _OTHER.sub("_", number.name.lower())

@@ -1,1 +1,1 @@
-"""Rankings over sites, federated training, and the pages of a leaderboard."""
+"""Rankings by definition and over sites, aggregates of sites, and leaderboard pages."""

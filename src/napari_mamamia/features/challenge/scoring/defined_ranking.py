@@ -1,4 +1,4 @@
-"""Combine the values of cases into measures, and rank teams as a challenge's definition says."""
+"""Combine case values into measures, and rank teams as a challenge definition specifies."""
 
 import ast
 import operator
@@ -41,20 +41,20 @@ _FLOAT = NDArray[np.float64]
 
 
 class ValueState(StrEnum):
-    """Whether a case has a value for a measure and, if not, why."""
+    """Whether a case has a value for a measure, and why not if it has none."""
 
     OK = "ok"
     NOT_DEFINED = "not defined"
-    """There is no value because of the answer."""
+    """The measure has no value because of the answer, such as an empty mask."""
     NO_TRUTH = "no truth"
-    """There is no value because of the truth: the case counts for no team."""
+    """The measure has no value because of the truth; the case counts for no team."""
     FAILED = "failed"
     """The answer is missing, cannot be read, or does not fit the truth."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseValue:
-    """A case's rows of a measure, and its worst rows (() if the measure has none)."""
+    """A measure's rows for one case, and the worst possible rows (() if the measure has none)."""
 
     case_id: str
     rows: tuple[tuple[float, ...], ...] = ()
@@ -64,13 +64,13 @@ class CaseValue:
 
     @property
     def is_usable(self) -> bool:
-        """Return whether there are numbers, all finite."""
+        """Return whether there are rows and all their numbers are finite."""
         return self.state is ValueState.OK and bool(np.isfinite(self.rows).all())
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCases:
-    """The cases' values of a measure; `problem` says why it was not computed."""
+    """A measure's values for all cases; `problem` says why the measure was not computed."""
 
     id: str
     values: tuple[CaseValue, ...] = ()
@@ -79,7 +79,7 @@ class MeasuredCases:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasureRule:
-    """A measure of a definition with the function of all rows; None averages the cases."""
+    """A measure of a definition; `of_rows` combines all rows, and None means to average."""
 
     measure: Measure
     of_rows: Callable[[_FLOAT], float] | None = None
@@ -87,26 +87,26 @@ class MeasureRule:
 
     @property
     def sign(self) -> float:
-        """Return 1 if larger is better, else -1."""
+        """Return 1 if larger values are better, otherwise -1."""
         return 1.0 if self.measure.better is Better.HIGH else -1.0
 
 
 def count_values(
     cases: Sequence[CaseValue], missing: MissingAnswer, sign: float
 ) -> list[_FLOAT | None] | None:
-    """Return the rows of each case as the definition treats missing answers.
+    """Return the rows of each case, after treating missing answers as the definition specifies.
 
-    None for a case that does not count; None altogether if the team has no number. With worst
-    values, no value is worse than the worst.
+    A case that does not count has None instead of rows. The whole result is None if the team has no
+    number. If missing answers get the worst value, all other values are limited to it.
 
     Parameters
     ----------
     cases
         The values of all cases.
     missing
-        The treatment of cases without a usable answer.
+        How cases without a usable answer are treated.
     sign
-        1 if larger is better, else -1.
+        1 if larger values are better, otherwise -1.
     """
     counted: list[_FLOAT | None] = []
     for case in cases:
@@ -131,7 +131,7 @@ def count_values(
 def measure_team(
     rule: MeasureRule, cases: Sequence[CaseValue], definition: ChallengeDefinition
 ) -> Callable[[NDArray[np.int64]], _FLOAT]:
-    """Return a function that maps case weights, shape (b, n), to a team's measure, shape (b,)."""
+    """Return a function from case weights, shape (b, n), to the team's measure, shape (b,)."""
     counted = count_values(cases, definition.missing, rule.sign)
     if counted is None or all(rows is None for rows in counted):
         return lambda weights: np.full(len(weights), np.nan)
@@ -156,7 +156,7 @@ def measure_team(
 def _average_drawn(
     average: Callable[..., _FLOAT], weights: NDArray[np.int64], values: _FLOAT
 ) -> _FLOAT:
-    """Return the averages (b,), nan in a resample in which no case has a weight."""
+    """Return weighted averages, shape (b,); NaN if all weights of a resample are 0."""
     with np.errstate(invalid="ignore"):
         averages = average(weights, values)[:, 0]
     return np.where(weights.sum(axis=1) > 0, averages, np.nan)
@@ -175,15 +175,16 @@ def _reduce_rows(rule: MeasureRule, rows: Sequence[_FLOAT], weights: NDArray[np.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DefinedRanking:
-    """Teams ranked by a definition.
+    """The result of ranking teams by a challenge definition.
 
-    `numbers` are the measures by id, each (m,); `scores` (m,) is the formula, or else the mean
-    rank; `ranks` (m,); `stability` None without resamples. `tables` hold the values of each measure
-    of cases, `not_computed` the problems of measures by id. `draws` (B, m) are the resampled
-    measures and the "Score", `titles` the titles of measures by id, with an arrow in the better
-    direction. `notes` say by team and case why there is no usable answer. `score_part` returns the
-    scores (m,) on some of the cases. `is_high` is True if larger scores are better. `title` is the
-    title of the definition.
+    `numbers` maps the id of each measure to its values (m,). `scores` (m,) are the values of the
+    formula or, without a formula, mean ranks; `ranks` is (m,). `stability` is None without
+    resamples. `tables` hold the values of each measure of single cases, and `not_computed` the
+    problems of measures by id. `draws` (B, m) are the resampled measures and the "Score". `titles`
+    holds the title of each measure by id, with an arrow in the better direction. `notes` say, by
+    team and case, why there is no usable answer. `score_part` returns the scores (m,) for a subset
+    of the cases. `is_high` is True if larger scores are better. `title` is the title of the
+    definition.
     """
 
     teams: tuple[str, ...]
@@ -201,7 +202,7 @@ class DefinedRanking:
     title: str = ""
 
     def draw_scores(self, team: str) -> _FLOAT:
-        """Return a team's score in each resample, () without resamples."""
+        """Return a team's score in each resample, or an empty array without resamples."""
         drawn = self.draws.get("Score")
         return np.empty(0) if drawn is None else drawn[:, self.teams.index(team)]
 
@@ -214,20 +215,20 @@ def rank_by_definition(
     seed: int = 0,
     sites: Mapping[str, str] | None = None,
 ) -> DefinedRanking:
-    """Return the ranking of teams by their cases' values.
+    """Rank teams as a definition specifies, from the values of their cases.
 
     Parameters
     ----------
     definition
         The definition.
     rules
-        Its measures.
+        The measures of the definition.
     teams
-        By team and measure: the values of the cases.
+        The values of the cases, by team and measure.
     n_resamples, seed
         Number of resamples of the cases, and their seed.
     sites
-        Site of each case, to rank over sites.
+        Site of each case, for a ranking over sites.
     """
     names = tuple(teams)
     problems = {rule.measure.id: problem for rule in rules
@@ -292,7 +293,7 @@ def rank_by_definition(
 
 
 def _number_blocks(n: int, n_resamples: int, seed: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield blocks of resamples with the number of the first one."""
+    """Yield blocks of resamples, each with the number of its first resample."""
     first = 0
     for weights in seeded_weights(n, n_resamples, seed) if n_resamples else ():
         yield first, weights
@@ -306,7 +307,7 @@ def _draw_measures(
     n_resamples: int,
     seed: int,
 ) -> dict[str, _FLOAT]:
-    """Return each measure in each resample (B, m); those that are too slow keep their value."""
+    """Return each measure in each resample (B, m); slow measures keep their original value."""
     full = np.ones((1, n_cases), dtype=np.int64)
     draws: dict[str, list[_FLOAT]] = {}
     for _, weights in _number_blocks(n_cases, n_resamples, seed):
@@ -322,7 +323,7 @@ def _draw_measures(
 
 
 def describe_ranking(definition: ChallengeDefinition) -> str:
-    """Return how a definition ranks, as part of a sentence."""
+    """Describe the ranking method of a definition, as part of a sentence."""
     ranking, groups = definition.ranking, definition.ranking.within
     if ranking.by is RankBy.SCORE:
         return ranking.score
@@ -344,7 +345,7 @@ def _tabulate(
     definition: ChallengeDefinition,
     cases: tuple[str, ...],
 ) -> RankingTable:
-    """Return the table of a measure of cases, nan where a team has no value."""
+    """Return a table of a measure's values for each case and team, NaN where missing."""
     name = rule.measure.id
     columns = []
     for team in teams.values():
@@ -366,7 +367,7 @@ def _score_teams(
     weights: NDArray[np.int64],
     numbers: Mapping[str, _FLOAT],
 ) -> _FLOAT:
-    """Return the scores (b, m) of teams from their measures (b, m); larger is better."""
+    """Compute teams' scores (b, m) from their measures (b, m); larger is better."""
     ranking = definition.ranking
     if ranking.by is RankBy.SCORE:
         return np.asarray(evaluate_formula(ranking.score, numbers))
@@ -390,7 +391,7 @@ def _score_teams(
 
 
 def _keep_cases(table: RankingTable, part: frozenset[str]) -> RankingTable:
-    """Return the rows of a table that belong to some cases."""
+    """Return a table with only the rows of the given cases."""
     chosen = np.flatnonzero([case_id in part for case_id in table.cases])
     cases = tuple(table.cases[index] for index in chosen)
     return RankingTable(
@@ -417,7 +418,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {"min": np.minimum, "max":
 
 
 def evaluate_formula(formula: str, numbers: Mapping[str, Any]) -> Any:
-    """Return the value of a formula of + - * / min max, numbers and names; it runs no code.
+    """Evaluate a formula of + - * / min max, numbers and names, without running code.
 
     Parameters
     ----------
@@ -429,7 +430,7 @@ def evaluate_formula(formula: str, numbers: Mapping[str, Any]) -> Any:
     Raises
     ------
     FormatError
-        If the formula has anything else, or an unknown name.
+        If the formula contains anything else, or an unknown name.
 
     Examples
     --------

@@ -30,7 +30,7 @@ _TISSUE_SHARE: Final = 0.3
 
 
 def mirror_mask(image: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Return the mask mirrored along the columns, or else along the rows; None if neither works.
+    """Mirror a mask along the columns, or else along the rows; return None if neither works.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def mirror_mask(image: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[
 
 
 def find_midline(image: NDArray[np.float64]) -> int | None:
-    """Return the column between the breasts, or None if no valley separates two peaks."""
+    """Return the column of the valley between both breasts, or None if there is no valley."""
     profile = _smooth_profile(image)
     if np.isnan(profile).all():
         return None
@@ -75,7 +75,7 @@ def find_midline(image: NDArray[np.float64]) -> int | None:
 
 
 def _smooth_profile(image: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the smoothed mean of the tissue in each column, nan where there is no tissue."""
+    """Return the smoothed mean tissue intensity of each column, NaN where there is no tissue."""
     is_tissue = image > _BACKGROUND
     count = is_tissue.sum(axis=0)
     total = np.where(is_tissue, image, 0.0).sum(axis=0)
@@ -89,7 +89,7 @@ def _smooth_profile(image: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _find_peaks(profile: NDArray[np.float64]) -> tuple[int, int] | None:
-    """Return the highest peak near each end of the profile, else in each half."""
+    """Return the highest peak near each end of the profile, or else in each half."""
     n = profile.size
     outer, apart = max(1, n // 4), max(3, int(n * _PEAKS_APART))
     heights = np.nan_to_num(profile, nan=-np.inf)
@@ -117,14 +117,14 @@ def _find_peaks(profile: NDArray[np.float64]) -> tuple[int, int] | None:
 
 
 _RANGE: Final = 5.0
-"""Values from -5 to 5 standard deviations are compared."""
+"""Only values from -5 to 5 standard deviations are compared."""
 _FEWEST: Final = 2
 
 Image = NDArray[np.float64]
 
 
 def _image(case: CaseAnswer) -> Image:
-    """Return the answer as one image of the truth's shape."""
+    """Return the answer as an image that has the shape of the truth."""
     image, truth = case.answer, case.truth["image"]
     if image.shape[-2:] != truth.shape[-2:]:
         raise ValueError(f"expected an image of shape {truth.shape}, but found {image.shape}")
@@ -141,17 +141,17 @@ def _tumour(case: CaseAnswer) -> NDArray[np.bool_]:
 
 
 def squared_error(case: CaseAnswer) -> float:
-    """Return the mean squared difference of all pixels."""
+    """Return the mean squared difference over all pixels."""
     return float(np.mean((case.answer - case.truth["image"]) ** 2))
 
 
 def _worst_error(case: CaseAnswer) -> float:
-    """Return the largest error that an image from -5 to 5 can have."""
+    """Return the largest possible mean squared error of an image with values from -5 to 5."""
     return float(np.mean((np.abs(case.truth["image"]) + _RANGE) ** 2))
 
 
 def structural_similarity(case: CaseAnswer, data_range: float = 2 * _RANGE) -> float:
-    """Return the mean inside the tumour of the similarity map of the whole image."""
+    """Return the mean structural similarity inside the tumour, from the map of the whole image."""
     from skimage import metrics
 
     similarity: Callable[..., Any] = metrics.structural_similarity
@@ -161,7 +161,7 @@ def structural_similarity(case: CaseAnswer, data_range: float = 2 * _RANGE) -> f
 
 
 def perceptual_distance(case: CaseAnswer) -> float:
-    """Return LPIPS of both images, limited to -5 to 5 and scaled to -1 to 1."""
+    """Return the LPIPS distance of both images, clipped to -5 to 5 and scaled to -1 to 1."""
     network, image = case.model("backbone"), _image(case)
     scaled = [np.clip(one, -_RANGE, _RANGE) / _RANGE for one in (image, case.truth["image"])]
     distance = float(network(*scaled)) if np.isfinite(scaled).all() else np.nan
@@ -171,7 +171,7 @@ def perceptual_distance(case: CaseAnswer) -> float:
 
 
 def _segment(case: CaseAnswer) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the mask that the model finds in the image, and the tumour."""
+    """Return the mask that the segmentation model finds in the image, and the tumour mask."""
     segmenter, tumour = case.model("segmenter"), _tumour(case)
     mask = np.asarray(segmenter(case.answer), dtype=bool)
     if mask.shape != tumour.shape or not mask.any():
@@ -180,13 +180,13 @@ def _segment(case: CaseAnswer) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
 
 
 def segmented_dice(case: CaseAnswer) -> float:
-    """Return Dice of the model's mask of the image and the tumour."""
+    """Return the Dice of the tumour and the mask that the model finds in the image."""
     mask, tumour = _segment(case)
     return float(2 * np.logical_and(mask, tumour).sum() / (mask.sum() + tumour.sum()))
 
 
 def segmented_distance(case: CaseAnswer) -> float:
-    """Return the 95th percentile in pixels of the distances from each border to the other mask."""
+    """Return the 95th percentile, in pixels, of the distances between both masks' borders."""
     from scipy.ndimage import binary_erosion, distance_transform_edt
 
     distances = []
@@ -201,9 +201,9 @@ def _diagonal(case: CaseAnswer) -> float:
 
 
 def contrast_rows(case: CaseAnswer, whole_image: bool = False) -> Rows:
-    """Return (1, p of the image) and (0, p of the image before contrast), inside the tumour.
+    """Return rows (1, p of the image) and (0, p of the pre-contrast image), inside the tumour.
 
-    With `whole_image` a case without a tumour counts by its whole image.
+    With `whole_image`, the whole image is used if a case has no tumour.
     """
     classify = case.model("contrast")
     try:
@@ -223,7 +223,7 @@ def _worst_contrast(case: CaseAnswer, whole_image: bool = False) -> Rows:
 
 
 def tumour_rows(case: CaseAnswer) -> Rows:
-    """Return (1, p of the tumour) and (0, p of its mirror in the other breast) in the image."""
+    """Return rows (1, p of the tumour) and (0, p of its mirror image in the other breast)."""
     classify, mask = case.model("tumour"), _tumour(case)
     if case.answer.shape != mask.shape:
         raise ValueError(f"expected an image of shape {mask.shape}, but found {case.answer.shape}")
@@ -239,7 +239,7 @@ def _auc_of_pairs(rows: Rows, **_: Any) -> float:
 
 
 def radiomics_rows(case: CaseAnswer) -> Rows:
-    """Return the features of the truth, then those of the image, inside the tumour."""
+    """Return the radiomics features inside the tumour, of the truth and then of the image."""
     features, tumour = case.model("radiomics"), _tumour(case)
     if not np.isfinite(case.answer).all():
         raise ValueError("the image has values that are not finite")
@@ -249,9 +249,10 @@ def radiomics_rows(case: CaseAnswer) -> Rows:
 
 
 def frechet_distance(rows: Rows) -> float:
-    """Return the logarithm of the Fréchet distance of normal distributions of the features.
+    """Return the log of the Fréchet distance between normal distributions fitted to features.
 
-    Features are z-scores by mean and SD of the truth. Source: Konz et al., arXiv 2412.01496.
+    Features are standardised with the mean and SD of the truth. Source: Konz et al., arXiv
+    2412.01496.
     """
     from scipy.linalg import sqrtm
 
@@ -286,9 +287,10 @@ def _load_threshold(text: str) -> Callable[[Image], NDArray[np.bool_]]:
 
 
 def _load_mean(_: str) -> Callable[[Image, NDArray[np.bool_]], float]:
-    """Return a logistic function of the mean in a mask.
+    """Return a model that is a logistic function of the mean intensity in a mask.
 
-    Of one pixel or the whole image it is 0.5, as in the official code, whose radiomics fail there.
+    For a mask of one pixel or the whole image it returns 0.5, as the official code does, whose
+    radiomics fail in these cases.
     """
 
     def classify(image: Image, mask: NDArray[np.bool_]) -> float:

@@ -27,15 +27,15 @@ from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.text import Answer, Column, ReportTable, Row, number, p_text
 
 _MOST_TABLES: Final = 12
-"""Maximum number of tables with their own sections; all tables are in the files."""
+"""Maximum number of tables with their own sections; the data files contain all tables."""
 
 _MOST_ON_PODIUM: Final = 7
-"""Maximum number of algorithms in a podium plot, each with its own colour."""
+"""Maximum number of algorithms in a podium plot, which gives each algorithm a colour."""
 
 _LONGEST_HEAD: Final = 18
 
 _MOST_SPREAD: Final = 10
-"""Maximum number of algorithms for which tables of pairs are shown unfolded."""
+"""Maximum number of algorithms for which tables of pairs are initially expanded."""
 
 LEADERBOARD_FOOTER: Final = (
     "Numbers are rounded for reading; rank.json, rank_details.json, ranks.csv and case_ranks.csv "
@@ -45,12 +45,12 @@ LEADERBOARD_FOOTER: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeaderboardContent:
-    """The content of a leaderboard.
+    """The content of a leaderboard page.
 
-    `sentences` are the texts of all tables together (if there are several), then of each table.
-    `links` lead from an algorithm's name to its page. The page begins with `summary` and `facts`,
-    and has `warnings` before the sections. `groupings` divide the first table's counted cases on
-    the teams' pages. `titles` name the tables of a metric.
+    `sentences` holds the texts on all tables together (if there are several), then those on each
+    table. `links` maps an algorithm's name to its page. The page begins with `summary` and `facts`;
+    `warnings` come before the sections. On the teams' pages, `groupings` divide the cases of the
+    first table. `titles` maps a metric to the title of its table.
     """
 
     title: str
@@ -68,7 +68,7 @@ class LeaderboardContent:
 
 
 def leaderboard_page(content: LeaderboardContent) -> Page:
-    """Return the leaderboard page: the summary first, then pairs, cases and sites."""
+    """Build the leaderboard page: the summary first, then pairs, cases and sites."""
     warnings = content.warnings
     left_out = len(content.ranking.tables) - _MOST_TABLES
     if left_out > 0:
@@ -84,7 +84,7 @@ def leaderboard_page(content: LeaderboardContent) -> Page:
 
 
 def ranking_sections(content: LeaderboardContent) -> tuple[PageSection, ...]:
-    """Return the sections of a ranking on a page: boards, pairs, cases, sites."""
+    """Build the sections of a ranking: boards, pairs, cases, sites."""
     ranking, sites = content.ranking, content.sites
     sections: list[PageSection] = []
     texts = list(content.sentences)
@@ -108,7 +108,7 @@ def ranking_sections(content: LeaderboardContent) -> tuple[PageSection, ...]:
 
 
 def name_overall(n_tables: int, method: MethodRanking) -> str:
-    """Return the title of the ranking over all tables by its first method."""
+    """Return the title of the overall ranking of several tables, by its first method."""
     if method.method is RankMethod.COMPOSITE:
         return f"{n_tables} measures together, as the challenge's definition ranks"
     return f"All {n_tables} tables together: mean rank, ranked again"
@@ -117,7 +117,7 @@ def name_overall(n_tables: int, method: MethodRanking) -> str:
 def _describe_table(
     one: TableRanking, sentences: Sequence[str], content: LeaderboardContent, several: bool
 ) -> Iterator[PageSection]:
-    """Yield the sections of a table; if there are several tables, only the board."""
+    """Yield the sections for a table; if there are several tables, only the board."""
     table, n_draws = one.table, content.ranking.n_draws
     names = table.algorithms
     board = _make_board(
@@ -146,7 +146,7 @@ def _make_board(
     links: Mapping[str, str],
     title: str,
 ) -> ReportTable:
-    """Return the algorithms by the first method's rank, with the ranks by the other methods."""
+    """Build the table of algorithms in the first method's order, with ranks by other methods."""
     lead = methods[0]
     stable = lead.stability
     sure = ("First, %", "Rank, 95 %") if stable is not None else ()
@@ -222,14 +222,14 @@ def _describe_pairs(one: TableRanking) -> PageSection:
 
 
 def _shorten_name(name: str) -> str:
-    """Return a name shortened for a column heading; rows show the full name."""
+    """Shorten a name for a column heading; rows show the full name."""
     return name if len(name) <= _LONGEST_HEAD else f"{name[: _LONGEST_HEAD - 1]}…"
 
 
 def make_matrix(
     title: str, names: Sequence[str], cells: Sequence[Sequence[str]], note: str
 ) -> ReportTable:
-    """Return a square table with the same names for rows and columns.
+    """Build a square table whose rows and columns have the same names.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def make_matrix(
     names
         Names of the rows and columns.
     cells
-        Texts by row and column.
+        Cell texts by row and column.
     """
     columns = (Column("", is_number=False), *(Column(_shorten_name(name)) for name in names))
     rows = tuple(Row((name, *row)) for name, row in zip(names, cells, strict=True))

@@ -1,4 +1,4 @@
-"""The registries of measures and of the models that they use; installed packages add to both."""
+"""Registries of measures and of the models that measures use; packages can add to both."""
 
 from types import MappingProxyType
 from typing import Final

@@ -1,7 +1,7 @@
-"""The measures of a challenge: the values of each case, and how they are combined.
+"""The measures of a challenge: how cases are measured, and how the values are combined.
 
-A measure is one function of a case, which returns a number or rows of numbers, and for measures of
-the whole set a second function of all rows.
+A measure has one function for a case, which returns a number or rows of numbers. A measure of the
+whole set has a second function, which combines the rows of all cases.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,19 +17,19 @@ from napari_mamamia.features.challenge.io.definition import AnswerKind
 from napari_mamamia.scoring.statistics.auc import auc
 
 Rows: TypeAlias = NDArray[np.float64]
-"""Numbers of a case or of all cases, (n, d)."""
+"""Rows of numbers, shape (n, d), for one case or for all cases."""
 
 
 class NotDefinedError(ValueError):
-    """A measure has no value for a case because of the answer, such as an empty mask."""
+    """Error raised if the answer leaves a measure without a value, such as an empty mask."""
 
 
 class NoTruthError(ValueError):
-    """A measure has no value for a case because of the truth; the measure ignores this case."""
+    """Error raised if the truth leaves a measure without a value; the case is then ignored."""
 
 
 class NotComputedError(CaseError):
-    """A measure cannot be computed at all, because a model or a package is missing."""
+    """Error raised if a measure cannot be computed because a model or package is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class CaseAnswer:
     case_id
         The case.
     answer
-        An image (rows, columns); probabilities by part, each (k,); or a number by part. The part
-        of a case without parts is "".
+        An image (rows, columns); probabilities by part, each (k,); or a number by part. A case
+        without parts has the single part "".
     truth
-        By role: images; for a table, the role "table" has the class or number by part.
+        Images by role; if the truth is a table, the role "table" holds the class or number by part.
     models
-        By role: the models that the organiser gave.
+        The models that the organiser provides, by role.
     n_classes
-        Number of classes, 0 without classes.
+        Number of classes; 0 if there are none.
     """
 
     case_id: str
@@ -58,7 +58,7 @@ class CaseAnswer:
     n_classes: int = 0
 
     def model(self, role: str) -> Callable[..., Any]:
-        """Return a model, or raise `NotComputedError` if the organiser gave none."""
+        """Return the model with a role; raise `NotComputedError` if there is none."""
         if role not in self.models:
             raise NotComputedError(f"not computed: no model was given for {role}")
         return self.models[role]
@@ -66,7 +66,7 @@ class CaseAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ChallengeMeasure:
-    """A measure by name.
+    """A registered measure.
 
     Parameters
     ----------
@@ -75,15 +75,16 @@ class ChallengeMeasure:
     kind
         The kind of answer.
     of_case
-        Returns a number or rows of numbers of a `CaseAnswer` (with the definition's arguments); for
-        masks, of a prediction, a reference, both (z, y, x), and their spacing (z, y, x) in mm.
-        It raises `NotDefinedError` or `NoTruthError` where it has no value.
+        Function that returns a number or rows of numbers for a `CaseAnswer` (with the definition's
+        arguments). For masks, its arguments are prediction and reference, both (z, y, x), and their
+        spacing (z, y, x) in mm. It raises `NotDefinedError` or `NoTruthError` if there is no value.
     of_rows
-        Returns the measure from the rows of all cases, (n, d); None averages the numbers.
+        Function that returns the measure from the rows of all cases, (n, d); None to average the
+        numbers.
     worst
-        The number, or a function of the same arguments that returns the number or rows, of a case
-        without a usable answer; it is also the limit of all values. None: a team with such a case
-        is ranked last by this measure.
+        The value for a case without a usable answer, which also limits all other values: a number,
+        or a function with the same arguments as `of_case`. If None, a team with such a case is
+        ranked last by this measure.
     is_resampled
         Whether `of_rows` is fast enough to be computed in each resample.
     """
@@ -98,16 +99,16 @@ class ChallengeMeasure:
 
 @dataclass(frozen=True, slots=True)
 class ChallengeModel:
-    """A kind of model that a measure uses: `load` returns the function from a text after ``:``."""
+    """A kind of model that measures can use; `load` makes the model from the text after ``:``."""
 
     name: str
     load: Callable[[str], Callable[..., Any]]
 
 
 def _class_rows(case: CaseAnswer, target: int = -1) -> Rows:
-    """Return label and probability of each (part, class) pair; of one class if `target` is given.
+    """Return label and probability of each (part, class) pair, or of the class `target` only.
 
-    The pairs of all classes together are the micro average. A single class has the code 1.
+    Using the pairs of all classes together gives the micro average. A single class has the code 1.
     """
     rows = []
     for part, probabilities in case.answer.items():
@@ -118,21 +119,21 @@ def _class_rows(case: CaseAnswer, target: int = -1) -> Rows:
 
 
 def _list_codes(case: CaseAnswer, target: int) -> list[tuple[int, int]]:
-    """Return the places of the counted classes among the probabilities, and their codes."""
+    """Return the index of each class to use among the probabilities, and its code."""
     if case.n_classes == 1:
         return [(0, 1)]
     return [(code, code) for code in (range(case.n_classes) if target < 0 else (target,))]
 
 
 def _worst_class_rows(case: CaseAnswer, target: int = -1) -> Rows:
-    """Return the rows of a case in which every class gets the wrong probability."""
+    """Return the rows of a case for which every class has the worst possible probability."""
     labels = [int(label) for label in case.truth["table"].values()]
     return np.array([(float(label == code), float(label != code)) for label in labels
                      for _, code in _list_codes(case, target)])  # fmt: skip
 
 
 def roc_curve(rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return false and true positive rates at each threshold, from (0, 0); collinear points stay.
+    """Return false and true positive rates at each threshold, including collinear points.
 
     Examples
     --------
@@ -152,9 +153,9 @@ def _auc_of_rows(rows: Rows) -> float:
 
 
 def _sensitivity_at(rows: Rows, specificity: float = 0.9) -> float:
-    """Return the sensitivity at a specificity, interpolated by np.interp.
+    """Return the sensitivity at a given specificity, interpolated with np.interp.
 
-    On a plateau np.interp takes the last point of the curve with this false positive rate.
+    If several points of the curve have this false positive rate, np.interp uses the last one.
     """
     return float(np.interp(1 - specificity, *roc_curve(rows)))
 
@@ -165,7 +166,7 @@ def _specificity_at(rows: Rows, sensitivity: float = 0.9) -> float:
 
 
 def _macro_rows(case: CaseAnswer) -> Rows:
-    """Return label and all probabilities of each part."""
+    """Return the label and all class probabilities of each part."""
     return np.array([[float(case.truth["table"][part]), *map(float, probabilities)]
                      for part, probabilities in case.answer.items()])  # fmt: skip
 
@@ -182,7 +183,7 @@ def _macro_auc(rows: Rows) -> float:
 
 
 def _number_rows(case: CaseAnswer) -> Rows:
-    """Return the answer and the truth of each part."""
+    """Return the answered and the true number of each part."""
     return np.array([(case.answer[part], true) for part, true in case.truth["table"].items()])
 
 
@@ -200,13 +201,13 @@ def _root_mean_square(rows: Rows) -> float:
 
 
 def _correlation(rows: Rows) -> float:
-    """Return Pearson's correlation, or nan if all answers or all true numbers are equal."""
+    """Return Pearson's correlation; NaN if all answers or all true numbers are equal."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return float(np.asarray(np.corrcoef(rows.T))[0, 1]) if len(rows) > 1 else np.nan
 
 
 def _determination(rows: Rows) -> float:
-    """Return R2, 1 - residual / total sum of squares, or nan if all true numbers are equal."""
+    """Return R2 = 1 - residual / total sum of squares; NaN if all true numbers are equal."""
     answer, true = rows.T
     total = np.sum((true - true.mean()) ** 2)
     return float(1 - np.sum((true - answer) ** 2) / total) if total > 0 else np.nan

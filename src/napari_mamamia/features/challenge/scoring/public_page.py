@@ -1,4 +1,4 @@
-"""The page of a published site: boards that can be sorted, figures of aggregates, consensus."""
+"""The page of a published site: sortable boards, figures of aggregates, and consensus ranks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,9 +46,9 @@ _TITLES: Final = {"segmentation": "Masks", "classification": "Responses"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicDraws:
-    """The resampled scores and ranks of each ranked team of a task, in order of rank.
+    """The resampled scores and ranks of a task's ranked teams, in rank order.
 
-    `titles` are the headings of numbers by name.
+    `titles` are the column headings of the numbers, by name.
     """
 
     scores: Mapping[str, NDArray[np.float64]]
@@ -57,7 +57,7 @@ class PublicDraws:
 
 
 def public_page(site: Site, draws: Sequence[PublicDraws]) -> Page:
-    """Return the page of a site; `draws` are those of its tasks, in order."""
+    """Build the page of a published site; `draws` has one entry per task, in the same order."""
     several = len({task.challenge for task in site.tasks}) > 1
     sections: list[PageSection] = []
     if site.overall:
@@ -133,7 +133,7 @@ def _say_definitions(task: PublicTask) -> str:
 def _tabulate(
     task: PublicTask, names: Sequence[str], titles: Mapping[str, str]
 ) -> Iterator[ReportTable]:
-    """Yield the ranks with the main numbers, all other numbers, and the two parts."""
+    """Yield tables: the ranks with the main numbers, all other numbers, and the two parts."""
     main = [name for name in _MAIN if name in names]
     gated = [Column("Gated rank")] * any(row.gated_rank is not None for row in task.rows)
     columns = [
@@ -184,7 +184,7 @@ def _tabulate(
 
 
 def _list_coverage(task: PublicTask) -> Iterator[str]:
-    """Yield each note on the coverage of intervals once, with the teams it is about."""
+    """Yield each note on the coverage of intervals once, with the teams to which it applies."""
     for text in dict.fromkeys(row.coverage for row in task.rows if row.coverage):
         yield f"{', '.join(row.team for row in task.rows if row.coverage == text)}: {text}"
 
@@ -192,7 +192,7 @@ def _list_coverage(task: PublicTask) -> Iterator[str]:
 def _list_columns(
     task: PublicTask, names: Sequence[str], titles: Mapping[str, str]
 ) -> list[Column]:
-    """Return two columns for each number: the number, and its interval."""
+    """Return two columns for each number, one with the number and one with its interval."""
     with_sd = {value.name for row in task.rows for value in row.numbers if value.sd is not None}
     columns = []
     for name in names:

@@ -1,4 +1,4 @@
-"""Compute aggregates that do not reveal a case, and pool them with random effects."""
+"""Compute aggregates that reveal no single case, and pool them with random effects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SMALLEST_GROUP: Final = 10
-"""Minimum number of cases of a shared aggregate. Our own limit, as in the FeTS heat map."""
+"""Minimum number of cases in a shared aggregate, as in the FeTS heat map (our choice)."""
 _LEVEL: Final = 0.975
 _ROUNDING: Final = 1e-9
 
@@ -27,11 +27,11 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class PooledMean:
-    """Means of k sites pooled with random effects.
+    """The pooled mean of k sites by a random-effects model.
 
     `tau2` is the variance between sites (DerSimonian and Laird), `i2` its share of the total
-    variance, `low` and `high` the 95 % interval of Hartung and Knapp. `is_widened` is whether the
-    lower bound on its variance made it wider. Undefined values are NaN with the `reason`.
+    variance, `low` and `high` the Hartung-Knapp 95 % interval. `is_widened` says whether the lower
+    bound on its variance made it wider. Undefined values are NaN, and `reason` says why.
     """
 
     mean: float
@@ -45,7 +45,7 @@ class PooledMean:
 
 
 def aggregate(values: NDArray[np.float64]) -> Aggregate:
-    """Return the aggregate of values (n,) that are all defined; n is 1 or more.
+    """Compute the aggregate of one or more values, shape (n,), none of which is NaN.
 
     Examples
     --------
@@ -58,11 +58,11 @@ def aggregate(values: NDArray[np.float64]) -> Aggregate:
 
 
 def withheld_groups(sizes: Sequence[int], smallest: int = SMALLEST_GROUP) -> tuple[int, ...]:
-    """Return the indices of groups to withhold: small groups, and groups that would reveal them.
+    """Return the indices of groups that must not be shared: small ones, and some larger ones.
 
-    `sizes` holds the sizes of all groups of a variable, including the cases in no group. The total
-    is known. Therefore the smallest other groups are withheld too, until the withheld groups hold
-    `smallest` cases together.
+    `sizes` holds the sizes of all groups of a variable; cases in no group form another group. The
+    total is public, so a single withheld group could be computed. The smallest other groups are
+    therefore withheld too, until all withheld groups together have at least `smallest` cases.
 
     Examples
     --------
@@ -89,9 +89,9 @@ def pool_means(
 ) -> PooledMean:
     """Pool the means of sites from their means, standard deviations and numbers of cases.
 
-    The variance of the pooled mean is at least the variance of the random-effects model without
-    Hartung and Knapp's factor, so sites that agree by chance do not give a narrow interval. The
-    interval is clipped to the `limits` of the metric.
+    The variance of the pooled mean is never smaller than in the random-effects model without
+    Hartung and Knapp's factor. Sites that agree by chance therefore do not give a narrow interval.
+    The interval is clipped to the `limits` of the metric.
 
     Sources: DerSimonian and Laird, Control Clin Trials 1986;7:177; interval: Hartung and Knapp,
     Stat Med 2001;20:3875; lower bound of the variance: Knapp and Hartung, Stat Med 2003;22:2693.

@@ -1,4 +1,4 @@
-"""Rank algorithms over equally weighted sites; find the worst sites; leave out each site in turn.
+"""Rank algorithms over equally weighted sites, also with each site omitted in turn.
 
 Source: FeTS, Zenk et al., Nature Communications 16 (2025) 6274, and FeTS-AI/Challenge, commit
 1c122653 (reimplemented from its behaviour, without copied code).
@@ -22,18 +22,18 @@ from napari_mamamia.scoring.ranking.table import (
 )
 
 SMALL_SITE: Final = 10
-"""Sites with fewer cases are listed in a note. Our own limit."""
+"""Sites with fewer cases are listed in a note (our choice)."""
 
 _WORST_DICE: Final = 0.0
 _WORST_DISTANCE: Final = 1000.0
-"""Replaces a missing value in `SiteRule.FETS_2022_R`."""
+"""Value that replaces a missing distance in `SiteRule.FETS_2022_R`."""
 
 _LAST: Final = MissingRule(MissingKind.WORST_RANK)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SiteRanks:
-    """Mean ranks (m,) and the final ranks (m,) under a named rule."""
+    """Mean ranks (m,) and final ranks (m,) by a named rule."""
 
     rule: str
     mean_ranks: NDArray[np.float64]
@@ -42,10 +42,10 @@ class SiteRanks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SiteMeans:
-    """Means of a metric by site: `means` (k, m), NaN where an algorithm was not run.
+    """Means of a metric at k sites: `means` (k, m), NaN where an algorithm was not run.
 
     `n` (k, m) is the number of cases with a value; `worst` (m,) the index of each algorithm's worst
-    site, -1 for none; `spread` (m,) the largest minus the smallest of its means.
+    site, -1 for none; `spread` (m,) is the algorithm's largest mean minus its smallest mean.
     """
 
     task: str
@@ -59,10 +59,10 @@ class SiteMeans:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SitesResult:
-    """All results over the sites of a ranking.
+    """All results of a ranking over sites.
 
-    `left_out` holds the ranks by ``fets-2022`` without each site, () for a single site. `small`
-    lists the sites with fewer than `SMALL_SITE` cases.
+    `left_out` holds the ranks by ``fets-2022`` when each site in turn is omitted; () if there is
+    only one site. `small` lists the sites with fewer than `SMALL_SITE` cases.
     """
 
     algorithms: tuple[str, ...]
@@ -74,9 +74,9 @@ class SitesResult:
 
 
 def rank_sites(tables: Sequence[RankingTable], rule: SiteRule = SiteRule.FETS_2022) -> SiteRanks:
-    """Return the ranks over sites of tables, one for each site and metric (and task).
+    """Rank algorithms over sites; there is one table for each site and metric (and task).
 
-    Missing values rank last in their case; ``fets-2022-R`` replaces them by 0 (1000 if smaller is
+    A missing value ranks last in its case; ``fets-2022-R`` replaces it with 0 (1000 if smaller is
     better).
 
     Parameters
@@ -100,7 +100,7 @@ def rank_sites(tables: Sequence[RankingTable], rule: SiteRule = SiteRule.FETS_20
 
 
 def describe_sites(tables: Sequence[RankingTable], smallest: int = 0) -> SitesResult | None:
-    """Return ranks by every rule, the means of each site, and the ranks without each site.
+    """Return ranks by every rule, the means of each site, and the ranks when a site is omitted.
 
     Sites with fewer than `smallest` cases are excluded from the ranks, but not from the means. The
     result is None if no table names a site, or no site is large enough.
@@ -139,7 +139,7 @@ def _mean_case_ranks(table: RankingTable, rule: SiteRule) -> NDArray[np.float64]
 
 
 def _list_means(tables: Sequence[RankingTable]) -> tuple[SiteMeans, ...]:
-    """Return the means of each task and metric by site."""
+    """Return the means at each site, for each task and metric."""
     keys = dict.fromkeys((table.task, table.metric) for table in tables)
     all_means = []
     for task, metric in keys:

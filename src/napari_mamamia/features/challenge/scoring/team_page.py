@@ -38,8 +38,7 @@ from napari_mamamia.scoring.statistics.contrasts import (
 )
 
 LEAST: Final = 5
-"""Smallest group with an interval. Source: our own simulations of intervals of gaps.
-"""
+"""Smallest group for which an interval is given, found in our simulations of gap intervals."""
 TEAM_FOLDER: Final = "teams"
 LEADERBOARD_PAGE: Final = "leaderboard.html"
 
@@ -52,18 +51,18 @@ _LONGEST_NAME: Final = 60
 def tabulate_groups(
     one: TableRanking, at: int, groupings: Sequence[Grouping]
 ) -> tuple[ReportTable, ...]:
-    """Return a table of the groups of each variable, for the algorithm with index `at`.
+    """Build one table of groups for each variable, for the algorithm with index `at`.
 
-    The groupings have their codes in the order of the counted cases.
+    The codes of the groupings are in the order of the cases in the ranking.
 
     Parameters
     ----------
     one
-        The ranking of a table.
+        The ranking of one table.
     at
         Index of the algorithm.
     groupings
-        Groups of the counted cases.
+        Groups of the cases in the ranking.
     """
     values = one.values[:, at]
     bounds = _find_bounds(one.table.metric)
@@ -131,7 +130,7 @@ def _find_moments(groups: Sequence[NDArray[np.float64]]) -> GroupMoments | None:
 
 
 def _mean_ends(moments: GroupMoments) -> list[tuple[float, float]]:
-    """Return Student's 95 % interval of each group's mean, from the variance of that group."""
+    """Return Student's 95 % interval of each group's mean, using that group's variance."""
     from scipy.stats import t as student
 
     reach = student.ppf((1 + LEVEL) / 2, moments.n - 1) * np.sqrt(moments.variance / moments.n)
@@ -162,7 +161,7 @@ def _say_gap(moments: GroupMoments, labels: Sequence[str], *, is_larger_better: 
 
 _RESERVED: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)", re.IGNORECASE)
 _OPEN_CASES: Final = 40
-"""Number of worst cases shown unfolded."""
+"""Number of worst cases that are initially expanded."""
 _MOST_CASES: Final = 1000
 _CASES_OF_SEVERAL: Final = 20
 _MOST_TABLES: Final = 12
@@ -175,11 +174,11 @@ _FOR_WHOM: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TeamDetails:
-    """The content of a team's page besides its ranks.
+    """The content of a team's page apart from the ranks.
 
-    The page begins with `answers` and `facts`. `notes` explain, by case, values that the team did
-    not submit. `parts` are further columns of the cases, each with a heading and values by case.
-    `sections` come last.
+    The page begins with `answers` and `facts`. `notes` explain, by case, values that do not come
+    from the team. `parts` are additional columns of the case table, each with a heading and values
+    by case. `sections` come last.
     """
 
     answers: tuple[Answer, ...] = ()
@@ -191,10 +190,10 @@ class TeamDetails:
 
 
 def name_pages(names: Sequence[str]) -> dict[str, str]:
-    """Return a portable file name for each team's page.
+    """Return a file name for each team's page that is valid on every system.
 
     Names have at most 60 ASCII letters, digits, dots, dashes and underscores. Names that differ
-    only in letter case are numbered in the given order.
+    only in letter case get numbers, in the order of `names`.
 
     Examples
     --------
@@ -219,7 +218,7 @@ def name_pages(names: Sequence[str]) -> dict[str, str]:
 
 
 def link_pages(names: Sequence[str]) -> dict[str, str]:
-    """Return the links from the leaderboard to the teams' pages, by team."""
+    """Map each team to its page, as linked from the leaderboard."""
     return {name: f"{TEAM_FOLDER}/{page}" for name, page in name_pages(names).items()}
 
 
@@ -230,19 +229,19 @@ def team_page(
     links: Mapping[str, str],
     title: str = "",
 ) -> Page:
-    """Return the page of a team.
+    """Build the page of a team.
 
-    `links` lead from the leaderboard to all teams' pages, in the order of the board; `content` is
-    None, or lacks the team, if it has no ranks.
+    `links` maps all teams to their pages, in the order of the leaderboard. If the team has no rank,
+    `content` is None or does not contain the team.
 
     Parameters
     ----------
     content
-        The content of the leaderboard; None without ranks.
+        The content of the leaderboard; None if there are no ranks.
     name
         The team.
     details
-        Its attempts, groups and cases.
+        The team's attempts, groups and cases.
     links
         Pages of the teams, by team.
     title
@@ -269,7 +268,7 @@ def team_page(
 
 
 def _beside(links: Mapping[str, str]) -> dict[str, str]:
-    """Return links from a team's page to the other pages."""
+    """Convert links from the leaderboard into links from a team's page."""
     return {name: target.rpartition("/")[2] for name, target in links.items()}
 
 
@@ -295,7 +294,7 @@ class _Place:
 
     @classmethod
     def of(cls, content: LeaderboardContent, name: str) -> "_Place":
-        """Return the position of a team in a ranking."""
+        """Find the position of a team in a ranking."""
         first = content.ranking.tables[0]
         return cls(
             content,
@@ -311,7 +310,7 @@ class _Place:
 
     @property
     def lead(self) -> MethodRanking:
-        """Return the method that orders the board."""
+        """Return the method by which the board is sorted."""
         return self.methods[0]
 
     @property
@@ -322,7 +321,7 @@ class _Place:
         return int(self.content.ranking.tables[0].filled[self.at])
 
     def neighbours(self) -> list[int]:
-        """Return the teams ranked directly before and after the team, and the leader."""
+        """Return the leader, and the teams ranked directly before and after the team."""
         order = np.argsort(self.lead.ranks, kind="stable").tolist()
         position = order.index(self.at)
         near = [
@@ -331,7 +330,7 @@ class _Place:
         return [index for index in dict.fromkeys(near) if index != self.at]
 
     def answers(self) -> Iterator[Answer]:
-        """Yield the team's rank and its certainty as text."""
+        """Yield sentences on the team's rank and its certainty."""
         lead, at, n = self.lead, self.at, len(self.names)
         shares = int((lead.ranks == lead.ranks[at]).sum()) - 1
         tied = f", shared with {shares} other{'s' if shares > 1 else ''}" if shares else ""
@@ -383,7 +382,7 @@ def _describe_place(
 
 
 def _tabulate_methods(place: _Place, n_noted: int) -> ReportTable:
-    """Return the ranks by each method; `n_noted` of the filled values have their own note."""
+    """Build the table of ranks by method; `n_noted` of the filled values have their own note."""
     team, rows = place.at, []
     for method in place.methods:
         stable = method.stability

@@ -1,1 +1,1 @@
-"""Networks that measures of a challenge use."""
+"""Neural networks that the measures of a challenge use."""

@@ -1,4 +1,4 @@
-"""LPIPS: the perceptual distance of two images by a network's features.
+"""LPIPS: a perceptual distance between two images, computed from a network's features.
 
 Source: R. Zhang et al., CVPR 2018; torchmetrics 1.9.0 (behaviour, no code).
 """
@@ -15,13 +15,13 @@ from napari_mamamia.features.challenge.io.answer_files import read_weights
 _SHIFT: Final = (-0.030, -0.088, -0.188)
 _SCALE: Final = (0.458, 0.448, 0.450)
 _LAYERS: Final = ((4, 2), (1, 2), (1, 1), (1, 1), (1, 1))
-"""Stride and padding of the five convolutions of AlexNet."""
+"""Stride and padding of AlexNet's five convolutions."""
 _POOLED: Final = (1, 2)
 _TINY: Final = 1e-8
 
 
 def load_alexnet(path: str) -> Callable[[NDArray[np.float64], NDArray[np.float64]], float]:
-    """Return LPIPS of two images from -1 to 1, by the weights of an .npz file.
+    """Load the weights in an .npz file, and return a function for the LPIPS of two images.
 
     The file has ``conv0`` to ``conv4``, ``bias0`` to ``bias4`` and ``head0`` to ``head4``.
 

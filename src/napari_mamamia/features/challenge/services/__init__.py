@@ -1,1 +1,1 @@
-"""Challenges in a folder, rankings, and runs of submissions."""
+"""Challenges in folders, rankings, and runs of submissions."""

@@ -1,4 +1,4 @@
-"""Controller of the Leaderboard page: read a ranking, open a case with a team's mask."""
+"""Controller of the Leaderboard page: read a ranking, and open a case with a team's mask."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from napari_mamamia.widgets.viewer.opening import Opening
 _LANE: Final = "leaderboard"
 _TABLES_LANE: Final = "score tables"
 _MASKS: Final = "review"
-"""The job lane for scored masks, shared with other pages; only the newest request counts."""
+"""The queue for background jobs on scored masks, shared with other pages; the newest job wins."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TeamAnswer:
-    """The folder of a team's masks, or None if unknown, and the masks of the open case."""
+    """The folder of a team's masks (None if unknown), and its masks of the open case."""
 
     folder: Path | None
     masks: CaseMasks | None = None
@@ -41,9 +41,9 @@ class _TeamAnswer:
 class LeaderboardFlow(WindowPart):
     """Connects the view, the open data set and the masks of the teams.
 
-    The signal `shown` requests to bring the view to the front, `case_wanted` to open the case of a
-    cell. While a team is selected, every opened case is shown with the team's mask. The actions
-    Next and Previous follow the order of cases in the view.
+    The signal `shown` requests that the view be brought to the front, and `case_wanted` that a
+    cell's case be opened. While a team is selected, every opened case is shown with the team's
+    mask. The actions Next and Previous follow the order of cases in the view.
     """
 
     shown = Signal()
@@ -79,7 +79,7 @@ class LeaderboardFlow(WindowPart):
         self._follow_blinding()
 
     def open_ranking(self, path: Path) -> None:
-        """Read and show a ranking, or the reason why it cannot be read or is hidden."""
+        """Open a ranking and show it, or show why it cannot be read or is hidden."""
         self.shown.emit()
         self._jobs.start(
             _LANE,
@@ -90,7 +90,7 @@ class LeaderboardFlow(WindowPart):
         )
 
     def list_tables(self) -> None:
-        """Show the score tables of the open data set in the form, if no ranking is open."""
+        """If no ranking is open, list the score tables of the open data set in the form."""
         opened = self._session.opened
         if opened is None or self._board is not None or not self._view.open.isEnabled():
             return
@@ -114,7 +114,7 @@ class LeaderboardFlow(WindowPart):
         )
 
     def open_cell(self, case_id: str, team: str) -> None:
-        """Open a case of the ranking with the mask of `team`, or with its own masks for ""."""
+        """Open a case of the ranking with a team's mask, or with its own masks if `team` is ""."""
         own_id = self._own_ids.get(case_key(case_id))
         if own_id is None:
             self._notifier.warn(
@@ -134,7 +134,7 @@ class LeaderboardFlow(WindowPart):
             self._cases.open_case(own_id)
 
     def leave(self) -> None:
-        """Show cases with their own masks again, starting with the next case."""
+        """Show cases with their own masks again, beginning with the next case."""
         self._team = ""
 
     # -------------------------------------------------------------------- inner
@@ -161,7 +161,7 @@ class LeaderboardFlow(WindowPart):
         self._view.open.setEnabled(not why)
 
     def _follow_data_set(self) -> None:
-        """Read how the open data set spells its case ids, and report missing cases."""
+        """Find out how the open data set spells the case ids, and report missing cases."""
         self.leave()
         opened, ids = self._session.opened, {}
         if opened is not None:
@@ -189,7 +189,7 @@ class LeaderboardFlow(WindowPart):
             self._session.set_queue([self._own_ids[key] for key in keys if key in self._own_ids])
 
     def _show_masks(self) -> None:
-        """Show the selected team's mask of the open case, which is read in a thread."""
+        """Read the selected team's mask of the open case in a thread, and show it."""
         case, team, board = self._session.case, self._team, self._board
         files, workspace = self._session.files, self._session.workspace
         if case is None or not team or board is None or not self._session.listed_id:

@@ -1,4 +1,4 @@
-"""Connections between the leaderboard and the window's panel."""
+"""Connects the Leaderboard page with the window's dock panel."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from napari_mamamia.widgets.dock.parts import DockParts
 
 
 def make_leaderboard(panel: DockParts, view: LeaderboardTab) -> LeaderboardFlow:
-    """Return the controller of the leaderboard."""
+    """Create the controller of the leaderboard."""
     shown = (panel.cases_flow, panel.opening, panel.scored_masks)
     flow = LeaderboardFlow(panel.context, view, *shown)
     flow.shown.connect(lambda: panel.show_results("Leaderboard"))

@@ -1,4 +1,4 @@
-"""The two tables of the leaderboard as Qt models: teams by a method, and cases by team."""
+"""Qt models of the two leaderboard tables: teams by a method, and cases by team."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from napari_mamamia.widgets.controls.colours import AGREEMENT_COLOURS, QUIET_COL
 
 UNKNOWN: Final = "–"
 BAD_COLOUR: Final = AGREEMENT_COLOURS["false"]
-"""Background of the worst value of a table; better values are paler, the best has none."""
+"""Background colour of the worst value in a table; better values are paler."""
 _MOST_OPAQUE: Final = 0.5
 _STEPS: Final = 10
 _NUMBERS: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -23,7 +23,7 @@ _NUMBERS: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 @dataclass(frozen=True, slots=True)
 class TeamRow:
-    """A team ranked by the selected method, with its values from the table."""
+    """A team ranked by the selected method, with its values in the table."""
 
     team: RankedAlgorithm
     n_cases: int | None
@@ -32,7 +32,7 @@ class TeamRow:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Title, tooltip, text, and width in pixels with napari's default font."""
+    """A column: its title, tooltip, cell text, and width in pixels with napari's default font."""
 
     title: str
     tip: str
@@ -76,18 +76,18 @@ _COLUMNS: Final = (
 )
 _FILLED: Final = [column.title for column in _COLUMNS].index("filled")
 TEAM_WIDTHS: Final = tuple(column.width for column in _COLUMNS)
-"""Width in pixels of each column of the teams table."""
+"""Width, in pixels, of each column of the teams table."""
 
 
 class TeamsModel(QAbstractTableModel):
-    """Read-only model with one row for each team, best first."""
+    """Read-only model with one row per team, best first."""
 
     def __init__(self) -> None:
         super().__init__()
         self.rows: tuple[TeamRow, ...] = ()
 
     def show_table(self, table: board.BoardTable | None, method: int = 0) -> None:
-        """Show the teams of a table, ranked by one of its methods."""
+        """Show the teams of a table, ranked by one of the table's methods."""
         self.beginResetModel()
         self.rows = ()
         if table is not None:
@@ -136,11 +136,11 @@ _BEFORE: Final = (
     (board.CaseOrder.SPREAD, "spread", tr("Largest minus smallest value of the teams in a case")),
     (board.CaseOrder.WORST, "worst", tr("Worst value of a team in a case; – if a team has none")),
 )
-"""The columns before the teams: sort key, title, tooltip."""
+"""The columns before the team columns: sort key, title, tooltip."""
 
 
 class CasesModel(QAbstractTableModel):
-    """Read-only model with a row for each case and a column for each team.
+    """Read-only model with one row per case and one column per team.
 
     The row headers are case ids. The signal `sort_wanted` carries a `CaseOrder` or a team's name,
     and whether to sort ascending.
@@ -156,7 +156,7 @@ class CasesModel(QAbstractTableModel):
         self._rule = ""
 
     def show_grid(self, grid: board.CaseGrid | None, teams: Sequence[str], rule: str) -> None:
-        """Show cases and ordered teams of a table; `rule` is the rule for missing values."""
+        """Show the cases and teams of a table; `rule` is the rule for missing values."""
         self.beginResetModel()
         self._grid, self._rule = grid, rule
         self._columns = () if grid is None else tuple(grid.teams.index(team) for team in teams)
@@ -164,7 +164,7 @@ class CasesModel(QAbstractTableModel):
         self.endResetModel()
 
     def show_order(self, order: Sequence[int]) -> None:
-        """Show the same cases in another order."""
+        """Show the same cases in a different order."""
         self.layoutAboutToBeChanged.emit()
         self._order = tuple(order)
         self.layoutChanged.emit()
@@ -175,13 +175,13 @@ class CasesModel(QAbstractTableModel):
         return [] if grid is None else [grid.cases[row] for row in self._order]
 
     def find_cell(self, row: int, column: int) -> tuple[str, str]:
-        """Return the case and the team of a cell; the team is "" in the other columns."""
+        """Return the case and the team of a cell; the team is "" if the column has no team."""
         case_id, index = self.case_ids()[row], column - len(_BEFORE)
         grid = self._grid
         return case_id, "" if index < 0 or grid is None else grid.teams[self._columns[index]]
 
     def column_of(self, team: str) -> int | None:
-        """Return a team's column, or None if it has none."""
+        """Return the column index of a team, or None."""
         names = [] if self._grid is None else [self._grid.teams[index] for index in self._columns]
         return names.index(team) + len(_BEFORE) if team in names else None
 
@@ -190,12 +190,12 @@ class CasesModel(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else len(self._order)
 
     def columnCount(self, parent: QModelIndex | None = None) -> int:
-        """Return the number of columns: the teams and the columns before them."""
+        """Return the number of columns, including those before the teams."""
         nothing = self._grid is None or (parent is not None and parent.isValid())
         return 0 if nothing else len(_BEFORE) + len(self._columns)
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Request another order; column -1 means the order of the file."""
+        """Request a different sort order; column -1 means the order in the file."""
         by: str = board.CaseOrder.LISTED
         if 0 <= column < len(_BEFORE):
             by = _BEFORE[column][0]
@@ -222,7 +222,7 @@ class CasesModel(QAbstractTableModel):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """Return a header's text or tooltip: a case, a team or a column's title."""
+        """Return a header's text or tooltip, for a case, a team or another column."""
         grid = self._grid
         if grid is None or role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             return None

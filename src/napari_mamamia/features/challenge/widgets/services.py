@@ -1,4 +1,4 @@
-"""Services of the leaderboard; tests replace single functions."""
+"""Service functions of the leaderboard, which tests can replace one by one."""
 
 from napari_mamamia.features.challenge.services.rank.board import open_board
 from napari_mamamia.features.challenge.services.rank.making import (
@@ -13,7 +13,7 @@ from napari_mamamia.widgets.base.service_record import Services, ServiceSet
 
 
 class RankServices(ServiceSet):
-    """The services of the leaderboard; omitted fields are the real functions."""
+    """The service functions of the leaderboard; the default of each field is the real function."""
 
     open_board = staticmethod(open_board)
     list_score_tables = staticmethod(list_score_tables)

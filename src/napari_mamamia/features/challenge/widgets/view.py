@@ -1,4 +1,4 @@
-"""The Leaderboard tab: a summary, the teams by a method, and the cases of every team."""
+"""The Leaderboard tab: a summary, the teams ranked by a method, and every team's cases."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,9 +48,10 @@ _MOST_ROWS: Final = 4
 
 
 class RankingForm(QWidget):
-    """The score tables to rank, the metric, and a button that starts.
+    """Form with the score tables to rank, the metric, and a start button.
 
-    The signal `start_wanted` carries the tables and the metric; `scoring_wanted` carries nothing.
+    The signal `start_wanted` carries the tables and the metric; `scoring_wanted` requests the page
+    for scoring.
     """
 
     start_wanted = Signal(object, str)
@@ -90,7 +91,7 @@ class RankingForm(QWidget):
         self.show_tables(())
 
     def show_tables(self, tables: Sequence[AlgorithmTable]) -> None:
-        """Show the score tables that were found, all ticked."""
+        """List the score tables that were found, with all of them ticked."""
         self.tables.clear()
         for table in tables:
             self._add_table(table)
@@ -169,7 +170,7 @@ _METHOD_TEXTS: Final = {
 
 
 class CellTable(QTableView):
-    """A table whose cells open on click or Enter; `opened` carries row and column."""
+    """A table whose cells open on click or Enter; the signal `opened` carries row and column."""
 
     opened = Signal(int, int)
 
@@ -190,7 +191,7 @@ class CellTable(QTableView):
         self.clicked.connect(self._open_index)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open the cell on Enter; pass letters on to the shortcuts of the window."""
+        """Open a cell on Enter, and pass letters on as window shortcuts."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._open_index(self.currentIndex())
         elif event.text().strip():
@@ -208,7 +209,7 @@ class LeaderboardTab(QWidget):
 
     The signal `folder_chosen` carries a path, `cell_chosen` a case and a team ("" for none).
     `masks_chosen` carries a team and the folder of its masks, `masks_declined` a team. `reordered`
-    reports that the order of the cases changed.
+    is emitted when the order of the cases has changed.
     """
 
     folder_chosen = Signal(object)
@@ -236,7 +237,7 @@ class LeaderboardTab(QWidget):
     # ---------------------------------------------------------------- for others
 
     def show_board(self, board: RankBoard | None, problem: str = "") -> None:
-        """Show a ranking; for None, show what can be opened, or the `problem`."""
+        """Show a ranking; if `board` is None, show what can be opened, or the `problem`."""
         self._board = board
         self.form.setVisible(board is None and not problem)
         self.masks_line.hide()
@@ -260,12 +261,12 @@ class LeaderboardTab(QWidget):
         self._share_width()
 
     def say_cases(self, text: str) -> None:
-        """Show which of these cases can be opened; "" if all can."""
+        """Show which of the cases can be opened; "" if all of them can be opened."""
         self.cases_note.setText(text)
         self.cases_note.setVisible(bool(text))
 
     def ask_masks(self, team: str, why: str = "") -> None:
-        """Ask for the folder of a team's masks after a case was opened without them."""
+        """Ask for the folder of a team's masks, after a case was opened without them."""
         self._team = team
         first = why or tr("The folder of {team}'s masks is not known.", team=team)
         self.masks_text.setText(tr("{first} The masks on screen are not theirs.", first=first))
@@ -276,7 +277,7 @@ class LeaderboardTab(QWidget):
         self.masks_line.show()
 
     def tell_masks(self, team: str, folder: Path) -> None:
-        """Show whose masks are displayed, with a button to change the folder."""
+        """Show which team's masks are displayed, with a button for changing the folder."""
         self._team = team
         self.masks_text.setText(
             tr(
@@ -304,7 +305,7 @@ class LeaderboardTab(QWidget):
         return self.cases_model.case_ids()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Distribute the width again, so that both sides stay usable in a narrow window."""
+        """Distribute the width again, so that both sides remain usable in a narrow window."""
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self._share_width()
@@ -428,7 +429,7 @@ class LeaderboardTab(QWidget):
         )
 
     def _show_notes(self, notes: Sequence[str]) -> None:
-        """Show the first notes, with all notes in the tooltip."""
+        """Show the first notes, and all notes in the tooltip."""
         more = len(notes) - _NOTES_SHOWN
         self.notes.setText(
             "\n".join(notes[:_NOTES_SHOWN]) + (tr(" … and {more} more", more=more) * (more > 0))
@@ -476,12 +477,12 @@ class LeaderboardTab(QWidget):
         self._sort_by(*self._by)
 
     def _share_width(self) -> None:
-        """Give each side half of the width; the cases get the width that the teams do not need."""
+        """Give each side half of the width; the cases also get width that the teams do not need."""
         half = self.width() // 2
         self._tables.setSizes([half, half])
 
     def _fit_cases(self) -> None:
-        """Fit the columns to the longest case id, up to a limit, and to the values."""
+        """Fit the columns to the values, and to the longest case id up to a limit."""
         self.cases.fit.set_widths([_CELL_WIDTH] * self.cases_model.columnCount())
         letters = self.cases.fontMetrics()
         widest = max(map(letters.horizontalAdvance, self.case_ids()), default=0)

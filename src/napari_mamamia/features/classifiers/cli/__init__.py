@@ -1,1 +1,1 @@
-"""The commands of classifiers and lesion detection."""
+"""The commands for classifiers and lesion detection."""

@@ -101,7 +101,7 @@ def score_classifier(
     seed: options.SeedOption = 42,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Score classifiers: AUC, operating points, comparisons of models and a reader.
+    """Score classifiers: AUC, operating points, and comparisons of models and a reader.
 
     Example: mamamia score-classifier t.csv --id case_id --label pcr --score p --out SCORES
     """
@@ -164,7 +164,7 @@ def stack(
     seed: options.SeedOption = 42,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Combine several models' scores into one by nested cross-validation.
+    """Combine the scores of several models into one score, by nested cross-validation.
 
     Example: mamamia stack t.csv --id id --label pcr --score a --score b --out-of-fold --out STACK
     """

@@ -1,4 +1,4 @@
-"""The command `score-detection`: tables of boxes, or folders of masks."""
+"""The command `score-detection`, which scores tables of boxes or folders of masks."""
 
 import sys
 from collections.abc import Mapping
@@ -70,7 +70,7 @@ OPTIONS: Final[Mapping[str, Where]] = {
     "out": ALWAYS,
     "overwrite": ALWAYS,
 }
-"""The condition under which each option applies."""
+"""The conditions under which each option applies."""
 
 
 @reports_result
@@ -145,7 +145,7 @@ def score_detection(
     seed: options.SeedOption = 42,
     overwrite: options.OverwriteOption = False,
 ) -> None:
-    """Score detected lesions: FROC, raFROC, precision, patients; writes OUT/detection.json.
+    """Score detected lesions (FROC, raFROC, precision, patient level): OUT/detection.json.
 
     Example: mamamia score-detection --reference EXPERT --prediction MASKS --out DETECTION
     """

@@ -1,1 +1,1 @@
-"""Tables of detected lesions."""
+"""Readers for tables of detected lesions."""

@@ -29,12 +29,12 @@ _BOXES: Final = (_IDS, *map(needed, _EDGES))
 _RISK: Final = optional("risk")
 
 _FARTHEST_MM: Final = 1e6
-"""Largest valid coordinate in mm, which is a kilometre from the origin."""
+"""Largest valid coordinate in mm (1 km from the origin)."""
 
 
 @dataclass(frozen=True, slots=True)
 class DetectionCases:
-    """The cases in the order of their table; `centres` is () without a centre column."""
+    """The cases in table order; `centres` is () if there is no centre column."""
 
     ids: tuple[str, ...]
     centres: tuple[str, ...] = ()
@@ -43,12 +43,12 @@ class DetectionCases:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxTable:
-    """The boxes in the order of their table.
+    """The boxes in table order.
 
     `cases` (n,) is the index of each box's case in the list of cases. `edges_mm` (n, 6) holds x1,
-    x2, y1, y2, z1 and z2. `scores` and `risks` are NaN if the table lacks the column. An unreadable
-    row has NaN edges and is listed in `failures`. Rows of unlisted cases are also listed there and
-    have no box. `n_repeated` counts repeated rows.
+    x2, y1, y2, z1 and z2. `scores` and `risks` are NaN if the table does not have the column. An
+    unreadable row has NaN edges and is listed in `failures`. Rows of cases that are not in the list
+    are also in `failures`, but have no box. `n_repeated` is the number of repeated rows.
     """
 
     cases: NDArray[np.intp]
@@ -64,7 +64,7 @@ class BoxTable:
 
 @reads("a readable case list", "save it again as .xlsx or CSV UTF-8")
 def read_detection_cases(path: Path) -> DetectionCases:
-    """Read the column case_id (patient_id, name) and the optional column centre (site, dataset).
+    """Read the list of cases: case_id (or patient_id, name) and optionally centre (site, dataset).
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""Audits, splits and stacking of classifiers; scores of lesion detection."""
+"""Audits, splits and stacking of classifiers, and scores for lesion detection."""

@@ -1,4 +1,4 @@
-"""Find metadata that leaks the label or the split of a data set."""
+"""Find metadata that leaks a data set's label or split."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from napari_mamamia.scoring.statistics.performance import ratio
 N_SIMULATED: Final = 9999
 N_PERMUTATIONS: Final = 999
 MOST_ROWS: Final = 20_000
-"""Maximum number of rows of the joint test; larger tables are sampled."""
+"""Maximum number of rows in the joint test; larger tables are sampled."""
 
 _FEW_NUMBERS: Final = 6
 _MOST_VALUES: Final = 40
@@ -32,7 +32,7 @@ _JOINT_VALUES: Final = 12
 
 
 class LeakTest(StrEnum):
-    """The test that compares a column with a target."""
+    """The statistical test that compares a column with a target."""
 
     FISHER = "Fisher"
     CHI_SQUARE = "chi-square, simulated"
@@ -41,7 +41,7 @@ class LeakTest(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetadataColumn:
-    """A column of n cells: `numbers` (n,) with NaN if missing, or `texts` with "" if missing."""
+    """A column with n cells: `numbers` (n,), NaN where missing, or `texts`, "" where missing."""
 
     name: str
     numbers: NDArray[np.float64] | None = None
@@ -52,9 +52,9 @@ class MetadataColumn:
 class ColumnLeak:
     """The association of a column with a target.
 
-    `effect` is from 0 (none) to 1: Cramer's V for categories, and for numbers twice the distance of
-    the column's AUC from 0.5. `auc` is NaN for categories, and `odds_ratio` is NaN for all tables
-    except 2 x 2 tables. `p_holm` is corrected over all columns and targets.
+    `effect` ranges from 0 (none) to 1. It is Cramer's V for categories, and for numbers twice the
+    distance between the column's AUC and 0.5. `auc` is NaN for categories, and `odds_ratio` is NaN
+    for all tables except 2 x 2 tables. `p_holm` is corrected over all columns and targets.
     """
 
     target: str
@@ -70,7 +70,7 @@ class ColumnLeak:
 
 @dataclass(frozen=True, slots=True)
 class JointLeak:
-    """The prediction of a target from all columns together: cross-validated AUC and its p-value.
+    """How well all columns together predict a target: cross-validated AUC and its p-value.
 
     `p_value` is computed from `n_permutations` permuted targets; `n` is the number of rows used.
     """
@@ -84,7 +84,7 @@ class JointLeak:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """A value that several rows share; `rows` count from 0."""
+    """A value that several rows share; `rows` holds their indices, from 0."""
 
     kind: str
     value: str
@@ -93,7 +93,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The results of an audit, which removes nothing; `skipped` lists columns with the reason."""
+    """The results of an audit, which changes no data; `skipped` lists columns with reasons."""
 
     columns: tuple[ColumnLeak, ...]
     joint: tuple[JointLeak, ...]
@@ -102,7 +102,7 @@ class Audit:
 
 
 def fisher(table: Sequence[Sequence[int]]) -> tuple[float, float]:
-    """Return the sample odds ratio and two-sided p of a 2 x 2 table; NaN with an empty margin.
+    """Return the sample odds ratio and two-sided p-value of a 2 x 2 table; NaN if a margin is 0.
 
     Examples
     --------
@@ -125,23 +125,23 @@ def audit(
 ) -> Audit:
     """Test the association of each column, and of all columns together, with each target.
 
-    The joint test keeps all rows of a patient in one fold. The presence of a value is also tested
-    for each column. A column with many different strings is tested by its letters and digits,
-    because ids and dates consist of them. The order of the rows is tested like a column. A column
-    is not tested against the target with the same name.
+    The joint test keeps all rows of a patient in one fold. For each column, it is also tested
+    whether missing values are associated with the target. A column with many different strings is
+    tested by its letters and digits, because it may contain ids or dates. The order of the rows is
+    tested like a column. A column is not tested against the target with the same name.
 
     Parameters
     ----------
     columns
         The columns to test.
     targets
-        Name of each target with its value for each row, (n,): 0, 1 or NaN.
+        Each target's name, with its value for each row, (n,): 0, 1 or NaN.
     groups
-        The patients of the rows.
+        The patient of each row.
     seed
-        Seed of the permutations and simulations.
+        Random seed for permutations and simulations.
     n_permutations
-        Number of permutations of the joint test.
+        Number of permutations in the joint test.
     """
     skipped: list[str] = []
     ready = [prepared for column in columns for prepared in _prepare_column(column, skipped)]
@@ -181,9 +181,9 @@ def audit(
 def duplicates(
     kind: str, values: Sequence[str], apart: Sequence[str] | None = None
 ) -> tuple[Duplicate, ...]:
-    """Return the values that several rows share, except "".
+    """Find values that occur in several rows, except "".
 
-    With `apart`, such as the part of a split, only values whose rows differ in `apart` are
+    If `apart` is given (such as the part of a split), only values whose rows differ in `apart` are
     returned.
 
     Parameters
@@ -193,7 +193,7 @@ def duplicates(
     values
         A value for each row.
     apart
-        A second value for each row; None for none.
+        A second value for each row, or None.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def _test_numbers(
 
 
 def _chi_square(counts: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return Pearson's statistic of tables (b, 2, k) without empty margins."""
+    """Return Pearson's chi-squared statistic of tables (b, 2, k) without empty margins."""
     rows, columns = counts.sum(axis=2, keepdims=True), counts.sum(axis=1, keepdims=True)
     expected = rows * columns / counts.sum(axis=(1, 2), keepdims=True)
     statistic: NDArray[np.float64] = ((counts - expected) ** 2 / expected).sum(axis=(1, 2))
@@ -332,7 +332,7 @@ def _test_together(
 def _cross_validated(
     table: NDArray[np.float64], labels: NDArray[np.float64], folds: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Return the mean AUC over the folds with both classes, for each of m labels (n, m)."""
+    """Return, for each of m targets (n, m), the mean AUC over the folds with both classes."""
     from scipy.stats import rankdata
 
     totals, counts = np.zeros(labels.shape[1]), np.zeros(labels.shape[1])
@@ -353,7 +353,7 @@ def _cross_validated(
 
 
 def _spread_out(column: MetadataColumn, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return a column as indicators (n, k) of its categories, or of quantiles of its numbers."""
+    """Return indicators (n, k) of a column's categories, or of quantiles of its numbers."""
     if column.numbers is not None:
         numbers = column.numbers[rows]
         there = numbers[~np.isnan(numbers)]

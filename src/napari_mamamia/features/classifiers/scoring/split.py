@@ -1,4 +1,4 @@
-"""Split a data set by patient, with each stratum divided as evenly as possible."""
+"""Split a data set by patient, so that each stratum is divided as evenly as possible."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import maximum_flow
 from napari_mamamia.scoring.classifier.operating import Units
 
 STRATIFIED_DEALING: Final = "stratified-dealing"
-"""Name of the method.
+"""Name of the method by which patients are assigned to parts.
 
 The method differs from the split of the digital mammography challenge (T. Schaffter et al. 2020,
 supplement), whose description does not state how the parts are filled.
@@ -22,7 +22,7 @@ supplement), whose description does not state how the parts are filled.
 
 @dataclass(frozen=True, slots=True)
 class PartShare:
-    """A part and its proportion of the patients, above 0; proportions are divided by their sum."""
+    """A part of the split, and its relative share of the patients, which must be above 0."""
 
     name: str
     share: float
@@ -30,7 +30,7 @@ class PartShare:
 
 @dataclass(frozen=True, slots=True)
 class LevelBalance:
-    """The balance of one value of a column: its patients in each part, and their differences.
+    """The number of patients in each part who have one value of a column, and the imbalance.
 
     `differences` are standardised: (proportion in the part - overall proportion)/sqrt(p (1 - p)).
     """
@@ -43,10 +43,10 @@ class LevelBalance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """The part of each patient, and the balance of the parts.
+    """The part to which each patient belongs, and the balance of the parts.
 
-    `of_patient` (m,) are indices into `parts`. `targets` are the exact sizes, `sizes` the actual
-    sizes.
+    `of_patient` (m,) holds indices into `parts`. `targets` are the exact (fractional) sizes of the
+    parts, and `sizes` the actual sizes.
     """
 
     parts: tuple[PartShare, ...]
@@ -59,24 +59,23 @@ class Split:
 def deal_patients(
     columns: Mapping[str, Sequence[str]], parts: Sequence[PartShare], seed: int = 42
 ) -> Split:
-    """Return a split of m patients by ``stratified-dealing``.
+    """Split m patients by the method ``stratified-dealing``.
 
     The parts are disjoint. The strata are formed by the first column, by the first two columns, and
     so on to all columns. In every part and every stratum, the number of patients is the exact
     proportion rounded up or down, and so differs from it by less than one patient. Such a rounding
-    always exists (two nested families of sums, so that the flow through them has an integer
-    solution). The patients of a stratum are assigned at random with `seed`. Source: L. R. Ford, D.
-    R. Fulkerson, Flows in Networks (1962); L. H. Cox, L. R. Ernst, INFOR 20 (1982) 423 (controlled
-    rounding).
+    always exists, because the constraints form a network flow, which has an integer solution. The
+    patients of a stratum are assigned at random with `seed`. Source: L. R. Ford, D. R. Fulkerson,
+    Flows in Networks (1962); L. H. Cox, L. R. Ernst, INFOR 20 (1982) 423 (controlled rounding).
 
     Parameters
     ----------
     columns
-        Strata in order of importance, with a value for each patient.
+        Columns that define the strata, in order of importance, with a value for each patient.
     parts
         The parts and their proportions.
     seed
-        Seed of the assignment.
+        Random seed of the assignment.
 
     Raises
     ------
@@ -112,9 +111,10 @@ def deal_patients(
 
 
 def join_patients(patients: Units, values: Sequence[str]) -> tuple[str, ...]:
-    """Return the most frequent value in each patient's rows.
+    """Return the most frequent value among each patient's rows.
 
-    On a tie, the first value is returned; "" is returned only if there is no other value.
+    If several values are equally frequent, the first is returned; "" is returned only if there is
+    no other value.
     """
     counted: list[dict[str, int]] = [{} for _ in range(patients.n)]
     for index, value in zip(patients.of_row, values, strict=True):
@@ -138,14 +138,14 @@ def _exact_shares(parts: Sequence[PartShare]) -> list[Fraction]:
 
 
 class _Flow:
-    """A network of edges with lower and upper limits, and an integer flow within the limits."""
+    """A network whose edges have lower and upper limits, and an integer flow within the limits."""
 
     def __init__(self) -> None:
         self.nodes: dict[object, int] = {}
         self.edges: list[tuple[int, int, int, int]] = []
 
     def add(self, start: object, end: object, exact: Fraction) -> int:
-        """Add an edge whose flow is `exact` rounded down or up; return its number."""
+        """Add an edge whose flow is `exact`, rounded down or up; return the edge's number."""
         low = exact.numerator // exact.denominator
         high = low + (exact.denominator != 1)
         places = [self.nodes.setdefault(node, len(self.nodes)) for node in (start, end)]
@@ -153,7 +153,7 @@ class _Flow:
         return len(self.edges) - 1
 
     def solve(self) -> list[int]:
-        """Return the flow of each edge: lower limits first, then augmenting paths."""
+        """Return the flow on each edge: set lower limits first, then find augmenting paths."""
         n = len(self.nodes) + 2
         source, sink = n - 2, n - 1
         spare: dict[tuple[int, int], int] = {}

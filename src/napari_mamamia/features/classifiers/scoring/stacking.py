@@ -1,4 +1,4 @@
-"""Stacking: an elastic-net logistic model of other models' scores, with and without a reader."""
+"""Stacking: an elastic-net logistic model that combines other models' scores and a reader's."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.classifier.operating import Units
 
 ALPHAS: Final = (0.1, 0.55, 1.0)
-"""Fractions of the absolute (L1) penalty. Source: caret's grid for glmnet."""
+"""Fractions of the L1 penalty in the grid. Source: caret's grid for glmnet."""
 N_LAMBDAS: Final = 20
 LAMBDA_RATIO: Final = 1000.0
-"""Ratio of the largest penalty, which removes all coefficients, to the smallest penalty."""
+"""Ratio between the largest penalty (which makes all coefficients 0) and the smallest."""
 N_FOLDS: Final = 10
 N_INNER: Final = 5
 
@@ -23,17 +23,17 @@ _STEPS: Final = 100
 _SWEEPS: Final = 1000
 _TOLERANCE: Final = 1e-10
 _ROUGH: Final = 1e-6
-"""Tolerance for coefficients if only a model's deviance is needed."""
+"""Tolerance for coefficients if only the deviance of a model is needed."""
 
 _LEAST_WEIGHT: Final = 1e-9
-"""Minimum of p (1 - p), below which a case has no curvature."""
+"""Minimum of p (1 - p); below it, a case does not contribute to the curvature."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ElasticNet:
-    """P = 1/(1 + exp(-(intercept + coefficients . x))), on the raw scale of the columns.
+    """The model P = 1/(1 + exp(-(intercept + coefficients . x))), with x not standardised.
 
-    `coefficients` (k,) are 0 for constant columns, which `constant` marks.
+    `coefficients` (k,) are 0 for constant columns, for which `constant` is True.
     """
 
     intercept: float
@@ -43,14 +43,14 @@ class ElasticNet:
     constant: tuple[int, ...] = ()
 
     def probability(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probability of each row of `columns` (n, k); NaN for a row with NaN."""
+        """Return the probability for each row of `columns` (n, k); NaN if the row contains NaN."""
         chance: NDArray[np.float64] = expit(self.intercept + columns @ self.coefficients)
         return chance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StandardisedColumns:
-    """Columns standardised to mean 0 and standard deviation 1; constant columns become 0."""
+    """Columns that are standardised to mean 0 and standard deviation 1; constant columns are 0."""
 
     columns: NDArray[np.float64]
     label: NDArray[np.float64]
@@ -74,7 +74,7 @@ class StandardisedColumns:
         return cls((columns - means) / spreads, label, means, spreads)
 
     def penalties(self, alpha: float) -> tuple[float, ...]:
-        """Return the grid of penalties for this data in descending order."""
+        """Return the grid of penalties for these data, largest first."""
         pull = np.abs(self.columns.T @ (self.label - self.label.mean())) / len(self.label)
         largest = max(float(pull.max()), 1e-12) / max(alpha, 1e-3)
         return tuple(np.geomspace(largest, largest / LAMBDA_RATIO, N_LAMBDAS).tolist())
@@ -82,10 +82,10 @@ class StandardisedColumns:
     def path(
         self, alpha: float, penalties: Sequence[float], tolerance: float = _TOLERANCE
     ) -> tuple[ElasticNet, ...]:
-        """Fit a model for each penalty; each fit starts from the previous model.
+        """Fit one model per penalty, starting each fit from the previous model.
 
-        A model minimises -(1/n) log likelihood + penalty ((1 - alpha)/2 |b|_2^2 + alpha |b|_1)
-        for the standardised columns; the intercept has no penalty. The iteration ends when no
+        A model minimises -(1/n) log likelihood + penalty ((1 - alpha)/2 |b|_2^2 + alpha |b|_1) for
+        the standardised columns; the intercept has no penalty. The iteration ends when no
         coefficient changes by `tolerance`. Source: J. Friedman et al., Journal of Statistical
         Software 33 (2010) 1.
         """
@@ -148,7 +148,7 @@ def _solve_by_coordinates(
     l1: float,
     l2: float,
 ) -> NDArray[np.float64]:
-    """Minimise b'Gb/2 - b'pull + penalties over b (k + 1,); the first entry has no penalty."""
+    """Minimise b'Gb/2 - b'pull + penalties over b (k + 1,), by coordinate descent."""
     if not l1:
         ridge = gram + l2 * np.diag([0.0, *np.ones(len(start) - 1)])
         return np.asarray(np.linalg.lstsq(ridge, pull, rcond=None)[0], dtype=np.float64)
@@ -188,9 +188,9 @@ def _penalised_loss(
 
 
 def deviance(label: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return -2 log likelihood of each case, (n,).
+    """Return -2 times the log likelihood of each case, (n,).
 
-    Probabilities are limited to 1e-15 away from 0 and 1.
+    Probabilities are clipped to at least 1e-15 and at most 1 - 1e-15.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def deviance(label: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray
 def deal_folds(
     subjects: Units, strata: Sequence[object], n_folds: int, seed: int
 ) -> NDArray[np.intp]:
-    """Assign rows to folds by subject, with each stratum spread evenly; return the folds (n,).
+    """Assign rows to folds by subject, spreading each stratum evenly; return the folds (n,).
 
     `strata` has a value for each row; the stratum of a subject is the largest value of its rows.
     The order of subjects is random, determined by `seed`. The folds are filled in turn from stratum
@@ -251,7 +251,7 @@ def deal_folds(
 
 @dataclass(frozen=True, slots=True)
 class StackRules:
-    """Outer and inner folds, the grid, the criterion and the seed of the folds.
+    """Settings of stacking: outer and inner folds, penalty grid, selection criterion, and seed.
 
     `one_se` selects the largest penalty whose deviance is within one standard error of the minimum.
     """
@@ -265,10 +265,10 @@ class StackRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
-    """A stack; `out_of_fold` (n,) are probabilities from models fitted without the case.
+    """A fitted stack; `out_of_fold` (n,) are probabilities from models that did not see the case.
 
     `model` is fitted on all cases, for use on other data; its scores on these cases would be
-    optimistic. `chosen` holds alpha and penalty of each outer fold.
+    optimistic. `chosen` holds the alpha and the penalty of each outer fold.
     """
 
     columns: tuple[str, ...]
@@ -296,11 +296,11 @@ def fit_stack(
     Parameters
     ----------
     columns
-        Scores (n, k).
+        Scores of the models, (n, k).
     label
         0 or 1 for each case, (n,).
     names
-        Names of the columns.
+        Names of the models.
     subjects, strata
         Subject and stratum of each row.
     rules

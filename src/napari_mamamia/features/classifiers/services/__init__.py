@@ -1,1 +1,1 @@
-"""Services of the commands for classifiers, detections and their tables."""
+"""Services behind the commands for classifiers and lesion detection."""

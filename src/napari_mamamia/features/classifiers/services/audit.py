@@ -1,4 +1,4 @@
-"""Audit a table: find columns that leak its label or its split."""
+"""Audit a table: find columns that leak the label or the split."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -35,12 +35,12 @@ REPORT: Final = "report.html"
 _MOST_PARTS: Final = 10
 _SHOWN: Final = 30
 _WORTH: Final = 0.05
-"""Holm-corrected p below which a column is listed as a possible leak."""
+"""Holm-corrected p-value below which a column is listed as a possible leak."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditColumns:
-    """Names of columns; "" if there is no such column. At least a label or a split is needed.
+    """Names of the table's columns, "" if there is none; a label or a split is required.
 
     `hash_` is the column with a checksum of the pixels. `left_out` lists columns that may contain
     the label, such as an outcome.
@@ -55,7 +55,7 @@ class AuditColumns:
 
 @dataclass(frozen=True, slots=True)
 class AuditSummary:
-    """The results of an audit, and their folder."""
+    """The results of an audit, and the folder to which they were written."""
 
     found: Audit
     n: int
@@ -66,12 +66,12 @@ class AuditSummary:
 
     @property
     def leaks(self) -> tuple[ColumnLeak, ...]:
-        """Return the columns with a Holm-corrected p below 0.05, sorted by decreasing effect."""
+        """Return columns with a Holm-corrected p-value below 0.05, largest effect first."""
         return tuple(leak for leak in self.found.columns if leak.p_holm < _WORTH)
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Return the results as lines for the terminal and the head of the page."""
+        """Return the results as lines of text, for the terminal and the top of the page."""
         return tuple(_list_lines(self))
 
 
@@ -88,20 +88,20 @@ def audit_table(
     Parameters
     ----------
     table, columns
-        The table and its columns.
+        The table, and the names of its columns.
     out
         Output folder.
     seed
-        Seed of the permutations.
+        Random seed for the permutations.
     existing
         What to do with other results in `out`.
 
     Raises
     ------
     FormatError
-        If the table cannot be read, lacks a column, or its label or split has one value only.
+        If the table cannot be read, lacks a column, or its label or split has only one value.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     read = read_named_columns(table)
     for name in (columns.label, columns.split, columns.patient, columns.hash_, *columns.left_out):

@@ -1,4 +1,4 @@
-"""Split the patients of a table into parts, with every stratum divided evenly."""
+"""Split the patients of a table into parts, dividing every stratum evenly."""
 
 import math
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ SPLIT_TABLE: Final = "split.csv"
 NNUNET_SPLITS: Final = "splits_final.json"
 
 _MOST_VALUES: Final = 10
-"""Maximum number of distinct numbers in a stratum; with more, they are grouped into quarters."""
+"""Maximum number of distinct numbers in a stratum; if there are more, quartiles are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitSummary:
-    """The split, the rows that could not be used, and the folder of the results."""
+    """A split, the rows that could not be used, and the folder with the results."""
 
     split: Split
     failures: tuple[str, ...]
@@ -43,7 +43,7 @@ class SplitSummary:
 
     @property
     def largest(self) -> float:
-        """Return the largest standardised difference of a stratum in a part."""
+        """Return the largest standardised difference of any stratum in any part."""
         return max(
             (abs(difference) for level in self.split.balance for difference in level.differences),
             default=0.0,
@@ -51,7 +51,7 @@ class SplitSummary:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Return the sizes of the parts and their balance as lines."""
+        """Return the sizes of the parts, and their balance, as lines of text."""
         parts = zip(self.split.parts, self.split.sizes, self.split.targets, strict=True)
         return (
             *(f"  {part.name}: {size:,} patients ({target:.2f})" for part, size, target in parts),
@@ -61,14 +61,13 @@ class SplitSummary:
 
 
 def parts_of(texts: Sequence[str]) -> tuple[PartShare, ...]:
-    """Return parts from strings such as ``train=0.5``.
+    """Parse parts from strings such as ``train=0.5``.
 
     Raises
     ------
     ArgumentError
         If a string is not a name with a proportion above 0, there are fewer than two parts, or a
-        name
-        is repeated.
+        name is repeated.
     """
     parts = []
     for text in texts:
@@ -106,23 +105,23 @@ def split_table(
     """Assign the patients of a table to parts; write ``split.csv`` and ``split.json``.
 
     A patient's rows stay together; if they differ in a stratum, the most frequent value is used. A
-    column with more than 10 distinct numbers is grouped into quarters. A row without a patient is a
-    failure.
+    column with more than 10 distinct numbers is grouped into quartiles. A row without a patient is
+    reported as a failure.
 
     Parameters
     ----------
     table, patient, strata
-        The table, its column of patients, and its columns of strata, the most important first.
+        The table, its patient column, and its columns of strata, the most important first.
     parts
         The parts and their proportions.
     out
         Output folder.
     seed
-        Seed of the assignment.
+        Random seed of the assignment.
     existing
         What to do with other results in `out`.
     case
-        The column of cases, for nnU-Net's ``splits_final.json``; with "" that file is not written.
+        The case column, for nnU-Net's ``splits_final.json``; if "", this file is not written.
 
     Raises
     ------
@@ -187,7 +186,7 @@ def split_table(
 def _make_folds(
     parts: Sequence[str], cases: Sequence[tuple[str, str]]
 ) -> list[dict[str, list[str]]]:
-    """Return nnU-Net's folds: train and val as one fold, otherwise each part as validation once.
+    """Return nnU-Net folds: one fold of train and val, or each part as validation set once.
 
     A part named test is in no fold. Source: nnU-Net v2 documentation, manual_data_splits.md.
 

@@ -1,4 +1,4 @@
-"""Combine the scores of several models into one, with and without the reader."""
+"""Combine the scores of several models into one score, with and without a reader's score."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ WITH_READER: Final = "stack with reader"
 
 @dataclass(frozen=True, slots=True)
 class StackSettings:
-    """Folds and grid, the scoring rules, and an additional column that stratifies the folds."""
+    """Folds and penalty grid, the scoring rules, and an extra column that stratifies the folds."""
 
     rules: StackRules = field(default_factory=StackRules)
     scoring: ClassifierRules = field(default_factory=ClassifierRules)
@@ -41,7 +41,7 @@ class StackSettings:
 
 @dataclass(frozen=True, slots=True)
 class StackSummary:
-    """The stacks, and the metrics of the stacks, the single models and the reader."""
+    """The stacks, and the metrics of the stacks, of the single models and of the reader."""
 
     stacks: tuple[tuple[str, Stack], ...]
     n_left_out: int
@@ -58,19 +58,19 @@ def stack_models(
 ) -> StackSummary:
     """Combine the scores of models that were not trained on the cases in the table.
 
-    The function writes ``stack.json`` (coefficients for other data), ``stack.csv`` (each case's
-    probability, from models that were not fitted on it), ``classifier.json`` and ``report.html``. A
-    row without a base score, label or recall is listed as a failure and left out. Folds keep the
-    rows of a cluster together.
+    The function writes ``stack.json`` (coefficients for use on other data), ``stack.csv`` (each
+    case's probability, from models that were not fitted on the case), ``classifier.json`` and
+    ``report.html``. A row without a model score, label or recall is listed as a failure and left
+    out. Folds keep the rows of a cluster together.
 
     Parameters
     ----------
     table, columns
-        The table and its columns.
+        The table, and the names of its columns.
     out
         Output folder.
     settings
-        Folds, grid and rules; None for the defaults.
+        Settings of stacking; None for the defaults.
     existing
         What to do with other results in `out`.
 

@@ -1,4 +1,4 @@
-"""Perfusion: T1, concentration, arterial input, Tofts fits, and the requirements for exams.
+"""Perfusion: T1, concentration, arterial input, Tofts fits, and the exams that allow them.
 
 One module performs each of the four steps from the stored signal to Ktrans: `t1_map` (T1 from flip
 angles), `spoiled_echo` (signal to concentration), `arterial_input` (plasma in an artery) and `fit`

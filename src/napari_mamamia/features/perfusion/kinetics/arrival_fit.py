@@ -1,4 +1,4 @@
-"""Fit the arrival of contrast in a tissue with the tissue model."""
+"""Estimate when contrast arrives in a tissue, by fitting the tissue model."""
 
 import math
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ def fitted_arrival_s(
     source: ArterialInput,
     model: TissueModel,
 ) -> float:
-    """Return the arrival time at which the fit of a mean curve has the smallest residual.
+    """Return the arrival time for which the fit of a mean curve has the smallest residual.
 
     The arrival is in seconds, on the clock of `times`. Arrivals from the first phase to the peak
-    are tested in steps of 2 s, then in steps of 0.25 s around the best arrival. The phases before
-    an arrival are its baseline.
+    are tested in steps of 2 s, then in steps of 0.25 s around the best arrival. The baseline
+    consists of the phases before the arrival that is tested.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Concentration of contrast agent in an artery after a bolus: published population curves."""
+"""Concentration of contrast agent in an artery after a bolus, from published curves."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -21,18 +21,17 @@ If the curve were sampled only at the times of the images, the error of Ktrans w
 
 @dataclass(frozen=True, slots=True)
 class ArterialInput:
-    """A named curve with its parameters.
+    """A published arterial input function, with its parameters.
 
     Parameters
     ----------
     name
-        The published curve.
+        Name of the published curve.
     haematocrit
-        Volume fraction of cells in blood; a curve of whole blood is divided by 1 minus this
-        fraction.
-        Parker used 0.42.
+        Volume fraction of cells in blood; a concentration in whole blood is divided by 1 minus this
+        fraction. Parker used 0.42.
     dose_mmol_per_kg
-        Dose for WEINMANN; the other curves are valid for the dose in their studies.
+        The dose, used only for WEINMANN; the other curves are valid for the doses in their studies.
 
     Raises
     ------
@@ -58,7 +57,7 @@ class ArterialInput:
 
     @property
     def text(self) -> str:
-        """A short description of the curve, for tables."""
+        """Return a short description of the curve, for tables."""
         if self.name is InputName.WEINMANN:
             return f"{self.name}, {self.dose_mmol_per_kg:g} mmol/kg"
         return f"{self.name}, haematocrit {self.haematocrit:g}"
@@ -72,7 +71,7 @@ class PlasmaCurve:
     step_min: float
 
     def at(self, minutes: Curve) -> Curve:
-        """Return the concentration at any time within the curve, and 0 before arrival."""
+        """Return the concentration at any time covered by the curve; 0 before arrival."""
         grid = np.arange(len(self.values)) * self.step_min
         return np.where(minutes < 0, 0.0, np.interp(minutes, grid, self.values))
 
@@ -80,7 +79,7 @@ class PlasmaCurve:
 def plasma_curve(
     source: ArterialInput, last_min: float, step_min: float = _STEP_MIN
 ) -> PlasmaCurve:
-    """Return the plasma curve from arrival to `last_min` or just after, on a fine grid."""
+    """Compute the plasma curve on a fine time grid, from arrival to at least `last_min`."""
     n_steps = int(np.ceil(max(last_min, 0.0) / step_min)) + 2
     minutes = np.arange(n_steps, dtype=np.float64) * np.float64(step_min)
     if source.name is InputName.WEINMANN:
@@ -89,7 +88,7 @@ def plasma_curve(
 
 
 def blood_mm(name: InputName, minutes: Curve) -> Curve:
-    """Return the concentration in whole blood in mM, `minutes` after arrival; 0 before arrival.
+    """Return the concentration in whole blood in mM at `minutes` after arrival; 0 before it.
 
     WEINMANN is the concentration in plasma at 1 mmol/kg.
 
@@ -107,7 +106,7 @@ def blood_mm(name: InputName, minutes: Curve) -> Curve:
 
 
 def _compute_parker(minutes: Curve) -> Curve:
-    """Return two Gaussians and an exponential with a sigmoid (Parker 2006, Eq. 1, Table 1)."""
+    """Compute two Gaussians and an exponential with a sigmoid (Parker 2006, Eq. 1, Table 1)."""
     tail = 1.050 * np.exp(-0.1685 * minutes) / (1 + np.exp(-38.078 * (minutes - 0.483)))
     for area, centre, width in ((0.809, 0.17046, 0.0563), (0.330, 0.365, 0.132)):
         height = area / (width * np.sqrt(2 * np.pi))
@@ -117,7 +116,7 @@ def _compute_parker(minutes: Curve) -> Curve:
 
 
 def _compute_georgiou(minutes: Curve) -> Curve:
-    """Return three exponentials times a series of gamma variates, one for each pass of the bolus.
+    """Compute three exponentials times a series of gamma variates, one per pass of the bolus.
 
     The factors of the gamma variates overflow after some minutes, but their logarithms do not.
     """
@@ -137,5 +136,5 @@ def _compute_georgiou(minutes: Curve) -> Curve:
 
 
 def _compute_weinmann(minutes: Curve) -> Curve:
-    """Return the plasma concentration at 1 mmol/kg, a sum of two exponentials."""
+    """Compute the plasma concentration at 1 mmol/kg, a sum of two exponentials."""
     return np.asarray(3.99 * np.exp(-0.144 * minutes) + 4.78 * np.exp(-0.0111 * minutes))

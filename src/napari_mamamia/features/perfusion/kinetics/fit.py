@@ -1,6 +1,6 @@
-"""Tofts models and their fits: tissue uptake, and Ktrans, ve, vp and kep of many voxels.
+"""Tofts models of tissue uptake, and fits of Ktrans, ve, vp and kep in many voxels.
 
-The module provides a linear fit and a least-squares fit.
+The module has a linear fit and a least-squares fit.
 """
 
 from dataclasses import dataclass
@@ -19,19 +19,17 @@ _SMALL: Final = 1e-3
 _LEAST_KEP: Final = 1e-3
 _MOST_KEP: Final = 60.0
 _N_KEP: Final = 1201
-"""Number of kep values in the table, in steps of 0.92 %; a parabola interpolates between the
-values.
-"""
+"""Number of kep values in the table, 0.92 % apart; between them, a parabola interpolates."""
 
 _MOST_KTRANS: Final = 5.0
-"""Largest Ktrans in 1/min. Source: bounds of OSIPI's fits (DCEmodels_data.py at 40984f7c)."""
+"""Largest Ktrans that is accepted, in 1/min. Source: bounds of OSIPI's fits."""
 
 _VOXELS: Final = 4096
 """Number of voxels fitted in one step (20 MB of float32)."""
 
 
 def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
-    """Return Cp (x) exp(-kep t) in mM min, ``(time, kep)``, at ascending `minutes` after arrival.
+    """Return Cp (x) exp(-kep t) in mM min, shape ``(time, kep)``, where (x) means convolution.
 
     The convolution is exact for a plasma curve that is linear between its points, independent of
     the spacing of images. A kep of 0 gives the integral of Cp; before arrival the result is 0.
@@ -73,7 +71,7 @@ def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
 
 
 class _Step:
-    """The integral over one linear segment of `length` minutes."""
+    """The integral of exp(-kep t) times a linear function, over a segment of `length` minutes."""
 
     def __init__(self, kep: Curve, length: float) -> None:
         x = kep * length
@@ -98,9 +96,9 @@ def tissue_concentration_mm(
     ve: float,
     vp: float = 0.0,
 ) -> NDArray[Any]:
-    """Return a tissue's concentration in mM at ascending `minutes` after arrival.
+    """Return the concentration in a tissue, in mM, at ascending `minutes` after arrival.
 
-    `ve` must be above 0; with a `vp` of 0, the model is Tofts' model.
+    `ve` must be above 0; if `vp` is 0, the model is the standard Tofts model.
 
     Parameters
     ----------
@@ -127,11 +125,11 @@ def tissue_concentration_mm(
 
 
 class FitStatus(IntEnum):
-    """Result of a voxel's fit; voxels that are not FITTED are NaN in every map and are counted.
+    """The status of a voxel's fit; in every map, voxels that are not FITTED are NaN.
 
-    NO_CONCENTRATION: a signal is not positive or is saturated, or T1 is unknown. NO_UPTAKE: Ktrans
-    is not positive. UNRESOLVED: kep lies outside 0.001 to 60 1/min, Ktrans is above 5 1/min, or ve
-    or vp is above 1.
+    NO_CONCENTRATION: a signal value is not positive or is saturated, or T1 is unknown. NO_UPTAKE:
+    Ktrans is not positive. UNRESOLVED: kep lies outside 0.001 to 60 1/min, Ktrans is above 5 1/min,
+    or ve or vp is above 1.
     """
 
     FITTED = 0
@@ -142,10 +140,10 @@ class FitStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TissueFit:
-    """Parameters of voxels, ``(voxel,)`` each; they are NaN unless `status` is FITTED.
+    """Fitted parameters, each of shape ``(voxel,)``; NaN unless `status` is FITTED.
 
-    Ktrans and kep are in 1/min. ve and vp are fractions of the tissue's volume; vp is 0 in Tofts'
-    model.
+    Ktrans and kep are in 1/min. ve and vp are fractions of the tissue's volume; vp is 0 in the
+    standard Tofts model.
     """
 
     ktrans_per_min: NDArray[Any]
@@ -156,7 +154,7 @@ class TissueFit:
 
 
 class LinearFit:
-    """The linear fit: C(t) = Ktrans int Cp - kep int C (+ vp terms), a few products per voxel.
+    """The linear fit C(t) = Ktrans int Cp - kep int C (+ vp terms), which is fast.
 
     The integral of Cp is computed on its fine grid. The integral of C is computed from the images
     by the trapezoidal rule, which requires short intervals between phases. If vp is below 0, the
@@ -180,7 +178,7 @@ class LinearFit:
             self._extended = _Projection(minutes, columns)
 
     def fit(self, concentration: NDArray[Any]) -> TissueFit:
-        """Return the parameters of ``(phase, voxel)`` concentrations in mM."""
+        """Fit concentrations in mM, shape ``(phase, voxel)``."""
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             kep, (ktrans,) = self._tofts.solve(concentration)
             vp = np.zeros_like(ktrans)
@@ -195,7 +193,7 @@ class LinearFit:
 
 
 class RefinedFit:
-    """The least-squares fit of the model: the best kep in a fine table, refined by interpolation.
+    """The least-squares fit: the best kep in a fine table, refined by interpolation.
 
     For a fixed kep the model is linear in Ktrans and vp. The search is therefore one-dimensional in
     kep and cannot end in a wrong minimum. Ktrans and vp are constrained to 0 or above.
@@ -216,7 +214,7 @@ class RefinedFit:
         self._extended = _Table(kep, taken, vessel) if is_extended else None
 
     def fit(self, concentration: NDArray[Any]) -> TissueFit:
-        """Return the parameters of ``(phase, voxel)`` concentrations in mM."""
+        """Fit concentrations in mM, shape ``(phase, voxel)``."""
         parts = [
             self._fit_part(concentration[:, start : start + _VOXELS])
             for start in range(0, max(concentration.shape[1], 1), _VOXELS)
@@ -225,7 +223,7 @@ class RefinedFit:
         return TissueFit(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
 
     def residual(self, concentration: Curve) -> float:
-        """Return the minimum sum of squares of one curve ``(phase,)``, in mM squared."""
+        """Return the smallest sum of squared residuals of one curve ``(phase,)``, in mM squared."""
         values = concentration[:, None]
         least = self._tofts.residuals(values)
         if self._extended is not None:
@@ -248,7 +246,7 @@ class RefinedFit:
 
 
 class _Projection:
-    """C = sum of columns - kep int C, solved for every voxel with common terms computed once.
+    """Solves C = sum of columns - kep int C for every voxel; common terms are computed once.
 
     The columns are projected out of C and its integral, which leaves kep as the only unknown.
     """
@@ -261,7 +259,7 @@ class _Projection:
         self._solved, self._solved_integral = solved, solved @ integral
 
     def solve(self, concentration: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return kep ``(voxel,)`` and the columns' factors ``(column, voxel)``."""
+        """Return kep ``(voxel,)``, and the factors of the columns ``(column, voxel)``."""
         # A float64 matrix would first convert the concentrations of all voxels to float64.
         left = self._of_signal.astype(concentration.dtype) @ concentration
         right = self._of_integral.astype(concentration.dtype) @ concentration
@@ -272,7 +270,7 @@ class _Projection:
 
 
 def _make_trapezoids(minutes: Curve) -> Curve:
-    """Return the matrix that integrates a curve from the first image onwards."""
+    """Return the matrix that integrates a curve from the first image by the trapezoidal rule."""
     halves = np.diff(minutes) / 2
     matrix = np.zeros((len(minutes), len(minutes)))
     for index, half in enumerate(halves):
@@ -282,7 +280,7 @@ def _make_trapezoids(minutes: Curve) -> Curve:
 
 
 class _Table:
-    """The model's curve for every kep, as unit vectors orthogonal to a vessel's curve, if any."""
+    """The model's curve for every kep, as unit vectors; if vp is fitted, orthogonal to Cp."""
 
     def __init__(self, kep: Curve, taken: Curve, vessel: Curve | None) -> None:
         self._kep = kep
@@ -312,7 +310,7 @@ class _Table:
         return ktrans, kep, vp
 
     def residuals(self, concentration: NDArray[Any]) -> NDArray[Any]:
-        """Return the minimum sum of squares of every voxel, mM squared."""
+        """Return the smallest sum of squared residuals of every voxel, in mM squared."""
         total = np.einsum("tv,tv->v", concentration, concentration)
         if self._vessel is not None:
             total -= (self._vessel @ concentration) ** 2 / (self._vessel @ self._vessel)
@@ -327,7 +325,7 @@ class _Table:
     def _solve_factors(
         self, concentration: NDArray[Any], shape: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return Ktrans and vp by least squares for each voxel's own curve ``(time, voxel)``."""
+        """Return Ktrans and vp by least squares, using each voxel's own curve ``(time, voxel)``."""
         with np.errstate(invalid="ignore", divide="ignore"):
             square = np.einsum("tv,tv->v", shape, shape)
             product = np.einsum("tv,tv->v", shape, concentration)
@@ -342,14 +340,14 @@ class _Table:
 
 
 def _interpolate_columns(taken: Curve, places: NDArray[Any], shift: NDArray[Any]) -> NDArray[Any]:
-    """Return columns interpolated between the entries of the table by parabolas."""
+    """Interpolate columns between entries of the table by parabolas."""
     low, mid, high = (taken[:, places + k] for k in (-1, 0, 1))
     columns: NDArray[Any] = mid + shift * (high - low) / 2 + shift**2 * (high - 2 * mid + low) / 2
     return columns
 
 
 def _judge_fit(ktrans: NDArray[Any], kep: NDArray[Any], vp: NDArray[Any]) -> TissueFit:
-    """Return the parameters of valid fits, and the status of all voxels."""
+    """Return the status of all voxels, and the parameters of those with a valid fit."""
     with np.errstate(invalid="ignore", divide="ignore"):
         ve = ktrans / kep
         status = np.full(ktrans.shape, FitStatus.UNRESOLVED, np.uint8)

@@ -1,4 +1,4 @@
-"""Check whether an exam allows a tissue model: closely spaced phases and a pre-contrast phase."""
+"""Check that an exam allows a tissue model: short intervals and a pre-contrast phase."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,7 +9,7 @@ from napari_mamamia.kinetics.time_axis import MOST_SPACING_S, known_times
 
 LEAST_POINTS: Final = 8
 FIRST_S: Final = 120.0
-"""Interval after arrival, in seconds, in which 8 phases are needed.
+"""Seconds after arrival within which 8 phases are needed.
 
 With a spacing of 15 s, a fit with a known input is accurate to 0.2 %. At 60 s the error may be 76
 %, and larger with a population curve. Source: noise-free fits of the QIBA object,
@@ -23,8 +23,8 @@ _MEASURE_CURVE: Final = Remedy(command="kinetics")
 def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:
     """Check that the phases are close enough, and return their times in seconds since phase 0.
 
-    The interval between phase 0 and phase 1 may be longer if contrast arrives after it
-    (`require_points`).
+    The interval between phase 0 and phase 1 may be longer if contrast arrives after it; see
+    `require_points`.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:
 
 
 def require_points(times: Sequence[float], arrival_s: float) -> int:
-    """Return the number of phases before arrival.
+    """Check that enough phases surround the arrival, and return the number of phases before it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Spoiled gradient echo: from T1 to signal, and from signal to concentration."""
+"""Spoiled gradient echo: compute signal from T1, and concentration from signal."""
 
 import math
 from dataclasses import dataclass
@@ -11,18 +11,17 @@ from napari_mamamia.core.errors import CaseError
 
 LEAST_T1_S: Final = 0.05
 MOST_T1_S: Final = 6.0
-"""Largest plausible T1 in s; values out of range are in a different unit. Our choice.
+"""Largest plausible T1 in s; larger values probably have a different unit (our choice).
 
 T1 of fat is 0.3 s, and T1 of water is 4 s.
 """
 
 LEAST_FLIP_DEGREES: Final = 1.0
 LEAST_DYNAMIC_DEGREES: Final = 2.0
-"""Smallest flip angle of a dynamic series in degrees; a smaller value may be in radians. Our
-choice.
+"""Smallest plausible flip angle of a dynamic series, in degrees (our choice).
 
-The largest angle in radians is pi / 2. The angles of a T1 map start at 1 degree, but one of them is
-larger. A dynamic series below 2 degrees has no T1 contrast.
+A smaller value may be in radians, in which the largest angle is pi / 2. The angles of a T1 map
+start at 1 degree, but one of them is larger. A dynamic series below 2 degrees has no T1 contrast.
 """
 
 
@@ -68,7 +67,7 @@ class SpoiledEcho:
 
 
 def require_dynamic_flip(flip_degrees: float) -> None:
-    """Raise if the flip angle of a dynamic series is implausible, such as an angle in radians.
+    """Raise an error if a dynamic series has an implausible flip angle, such as one in radians.
 
     Raises
     ------
@@ -83,7 +82,7 @@ def require_dynamic_flip(flip_degrees: float) -> None:
 
 
 def require_t1(t1_s: float) -> float:
-    """Return a T1 value entered by the user after checking its range.
+    """Check the range of a T1 value entered by the user, and return the value.
 
     Raises
     ------
@@ -133,7 +132,7 @@ def concentration_mm(
     t10_s: NDArray[Any] | float,
     echo: SpoiledEcho,
 ) -> NDArray[Any]:
-    """Return the contrast agent's concentration in mM.
+    """Convert signal to the concentration of contrast agent in mM.
 
     Parameters
     ----------
@@ -151,8 +150,7 @@ def concentration_mm(
     numpy.ndarray
         Concentrations in the shape of `signal`. They are NaN where the signal is not positive or
         reaches saturation, where the baseline is not positive, or where T1 is not within 0.05 to 6
-        s.
-        Noise can make them negative.
+        s. Noise can make them negative.
 
     Source: OSIPI CAPLEX P.SC2.002, P.EC1.001, M.EL1.003: S0 of the baseline, then R1(t), then (R1 -
     1/T10) / r1. The quotient in the logarithm for R1 is written as 1 - S (1 - cos a) / (S0 sin a -

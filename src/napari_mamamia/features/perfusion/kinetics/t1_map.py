@@ -1,4 +1,4 @@
-"""T1 from spoiled gradient-echo volumes with several flip angles."""
+"""Compute T1 from spoiled gradient-echo volumes with several flip angles."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -21,7 +21,7 @@ B1_NOTE: Final = (
 def require_flip_angles(
     flips_degrees: Sequence[float], n_volumes: int, repetition_s: float
 ) -> None:
-    """Raise if the flip angles do not determine T1.
+    """Raise an error if the flip angles do not determine T1.
 
     Parameters
     ----------
@@ -58,14 +58,13 @@ def require_flip_angles(
 def t1_of_flip_angles(
     signals: NDArray[Any], flips_degrees: Sequence[float], repetition_s: float
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return T1 in s and the fully relaxed signal of every voxel.
+    """Compute T1 in s, and the fully relaxed signal, in every voxel.
 
     Parameters
     ----------
     signals
         Signals of any real type, ``(flip, ...)``: one volume for each angle, with the same TR, TE
-        and
-        gains.
+        and gains.
     flips_degrees
         Nominal flip angles, at least two of which differ; see `B1_NOTE`.
     repetition_s
@@ -75,13 +74,12 @@ def t1_of_flip_angles(
     -------
     tuple
         Two float32 arrays ``(...)``; NaN where a signal is not positive or the fitted line has no
-        T1
-        (its slope is not between 0 and 1).
+        T1 (its slope is not between 0 and 1).
 
     Raises
     ------
     CaseError
-        As for `require_flip_angles`.
+        See `require_flip_angles`.
 
     Source: linear form of the Ernst formula, S / sin a over S / tan a with slope E = exp(-TR / T1)
     and intercept S0 (1 - E), Gupta 1977 (J Magn Reson 25:231), OSIPI CAPLEX M.SM2.002.

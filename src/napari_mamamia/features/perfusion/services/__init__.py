@@ -1,5 +1,5 @@
-"""`mamamia perfusion`: fit Ktrans, ve, vp and kep for cases whose phases allow the fit.
+"""Services of `mamamia perfusion`, which fits Ktrans, ve, kep and vp.
 
-`settings` holds the settings, `fit_case` fits one case, and `row` defines its row. `fit_cases`
-reads T1, runs the batch and writes the results.
+`settings` defines the settings, and `row` the table row of a case. `fit_cases` fits cases, reads
+T1, runs the batch and writes the results.
 """

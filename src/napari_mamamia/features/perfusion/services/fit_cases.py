@@ -1,4 +1,4 @@
-"""Perfusion of many cases: maps, a table with a row for each case, and definitions."""
+"""Fit perfusion in many cases: maps, a table with one row per case, and definitions."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,12 +52,12 @@ from napari_mamamia.services.kinetics.case_kinetics import with_times
 from napari_mamamia.services.kinetics.injection import vessel_arrival_s
 
 _VOXELS: Final = 1 << 14
-"""Number of voxels in one step (4 MB of float32 with 60 phases)."""
+"""Number of voxels fitted in one step (4 MB of float32 with 60 phases)."""
 
 _REFINED_VOXELS: Final = 2048
 _SHORT_S: Final = 180.0
 _ODD_RESIDUAL_PERCENT: Final = 5.0
-"""Residual in percent above which the model does not describe the curve. Our choice.
+"""Residual, in percent, above which the model does not describe the curve (our choice).
 
 Possible causes are motion, or a wrong arrival or arterial input.
 """
@@ -65,9 +65,9 @@ Possible causes are motion, or a wrong arrival or arterial input.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedCase:
-    """A case's row, and its maps by name: float32 ``(z, y, x)`` with NaN in voxels without a fit.
+    """A case's table row and its maps by name: float32 ``(z, y, x)``, NaN where not fitted.
 
-    Tofts' model has no vp and therefore no map ``vp``.
+    The standard Tofts model has no vp and therefore no map ``vp``.
     """
 
     row: PerfusionRow
@@ -76,7 +76,7 @@ class FittedCase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Exam:
-    """The data for fitting a case's voxels; `t10` is a single value or one value per voxel."""
+    """The data for fitting the voxels of a case; `t10` is one value, or one per voxel."""
 
     signal: NDArray[Any]
     t10: NDArray[np.float32] | float
@@ -86,7 +86,7 @@ class _Exam:
     plasma: PlasmaCurve
 
     def concentration(self, at: Any, number: type[Any]) -> NDArray[Any]:
-        """Return concentrations of voxels `at` (a slice or indices) in mM, ``(phase, voxel)``."""
+        """Return concentrations in mM, ``(phase, voxel)``, for a slice or indices of voxels."""
         part = self.signal[:, at].astype(number)
         baseline = part[: self.before].mean(axis=0)
         t10 = self.t10 if isinstance(self.t10, float) else self.t10[at]
@@ -100,7 +100,7 @@ def fit_case(
     echo: SpoiledEcho,
     settings: PerfusionSettings,
 ) -> FittedCase:
-    """Return the maps and the row of one case.
+    """Fit one case, and return its maps and its table row.
 
     Parameters
     ----------
@@ -108,10 +108,9 @@ def fit_case(
         The case with all phases.
     mask
         bool ``(z, y, x)``. If the mask is None or empty, there is no least-squares fit, and the
-        arrival
-        must be set.
+        arrival must be given in the settings.
     t10
-        T1 before contrast in s, one value or a map ``(z, y, x)``.
+        T1 before contrast in s, as one value or a map ``(z, y, x)``.
     echo
         Repetition time, flip angle and relaxivity.
     settings
@@ -183,7 +182,7 @@ def _median_t10(t10: NDArray[np.float32] | float, inside: NDArray[np.intp], case
 
 
 def _t10_remark(t10: NDArray[np.float32] | float, inside: NDArray[np.intp]) -> str:
-    """Return a warning about the T1 map in the mask, or "" if there is none."""
+    """Return a warning about the T1 map within the mask, or "" if there is none."""
     if isinstance(t10, float) or not inside.size:
         return ""
     values = t10[inside]
@@ -209,7 +208,7 @@ def _find_arrival(
     echo: SpoiledEcho,
     settings: PerfusionSettings,
 ) -> tuple[float, str]:
-    """Return the arrival of contrast in seconds since phase 0, and the source of this value."""
+    """Return the arrival of contrast in seconds since phase 0, and how it was determined."""
     if settings.arrival_s is not None:
         return settings.arrival_s, "typed in"
     if settings.vessels:
@@ -227,7 +226,7 @@ def _find_arrival(
 def _fill_linear(
     exam: _Exam, settings: PerfusionSettings, maps: dict[str, NDArray[np.float32]]
 ) -> Iterator[int]:
-    """Fit every voxel in steps; yield the number of finished voxels."""
+    """Fit all voxels in steps, yielding the number of finished voxels."""
     linear = fit.LinearFit(settings.model, exam.plasma, exam.minutes)
     count = exam.signal.shape[1]
     for start in range(0, count, _VOXELS):
@@ -253,7 +252,7 @@ def _with_lesion(
     settings: PerfusionSettings,
     maps: dict[str, NDArray[np.float32]],
 ) -> PerfusionRow:
-    """Refine the voxels of the mask in `maps`; return the row with the results in the mask."""
+    """Refit the voxels of the mask in `maps`, and return the row with the mask's results."""
     refined = fit.RefinedFit(settings.model, exam.plasma, exam.minutes)
     counts = np.zeros(len(fit.FitStatus), np.int64)
     for start in range(0, inside.size, _REFINED_VOXELS):
@@ -308,7 +307,7 @@ def _with_mean_curve(
 
 
 def _require_fits(row: PerfusionRow) -> None:
-    """Raise if no voxel is fitted in the intended region."""
+    """Raise an error if no voxel in the intended region was fitted."""
     if row.n_fitted == 0:
         raise CaseError(
             f"expected {row.model} to fit voxels in the mask of {row.case_id}, but none of "
@@ -362,11 +361,10 @@ class PerfusionInputs(work.MaskedInputs):
     t1_files
         The T1 map, or the volume of each flip angle; None for a missing file.
     repetition_ms, flip_degrees
-        Values of the dynamic series in the clinical row.
+        TR and flip angle of the dynamic series, from the clinical table.
     may_replace
         Whether any existing map may be replaced. Otherwise only a map that is equal or in
-        `own_maps`
-        may be replaced.
+        `own_maps` may be replaced.
     own_maps
         SHA-256 of the maps that earlier runs in the folder wrote. If any map may be replaced, these
         maps are removed first, because a run of a different model would leave some of them.
@@ -388,7 +386,7 @@ def perfusion_inputs(
     *,
     may_replace: bool,
 ) -> tuple[PerfusionInputs, ...]:
-    """Return each case with its mask, its T1 files and its echo parameters.
+    """Return, for each case, the mask, the T1 files and the echo parameters.
 
     Raises
     ------
@@ -461,11 +459,11 @@ def _read_number(record: CaseRecord | None, column: str) -> float | None:
 # Reading a case's T1 before contrast: a value, a map, or volumes with several flip angles.
 
 _MOST_MEDIAN_S: Final = 20.0
-"""Largest plausible median of a T1 map in s; T1 of water is 4 s."""
+"""Largest plausible median of a T1 map, in s; T1 of water is 4 s."""
 
 
 def read_t1_map(path: Path, case: Case) -> NDArray[np.float32]:
-    """Return a T1 map in s, ``(z, y, x)``.
+    """Read a T1 map in s, shape ``(z, y, x)``.
 
     Raises
     ------
@@ -489,14 +487,14 @@ def read_t1_map(path: Path, case: Case) -> NDArray[np.float32]:
 def t1_of_volumes(
     paths: Sequence[Path], degrees: Sequence[float], repetition_s: float, case: Case
 ) -> NDArray[np.float32]:
-    """Return T1 in s from one volume for each flip angle, computed plane by plane.
+    """Compute T1 in s from one volume per flip angle, plane by plane.
 
     Raises
     ------
     CaseError
-        As for `t1_of_flip_angles`; also if a file contains several volumes.
+        If a file contains several volumes; for other reasons see `t1_of_flip_angles`.
     FormatError, GridMismatchError
-        As for `read_t1_map`.
+        See `read_t1_map`.
     """
     volumes = []
     for number, path in enumerate(paths):
@@ -599,7 +597,8 @@ def perfusion_of_data_set(
 def fit_files(inputs: work.CaseInputs, settings: PerfusionSettings) -> PerfusionRow:
     """Fit one case from its files and write its maps.
 
-    The times are checked before more than one phase is read, so that a standard exam fails at once.
+    The times are checked before more than one phase is read, so that an unsuitable exam fails at
+    once.
 
     Raises
     ------
@@ -629,7 +628,7 @@ def fit_files(inputs: work.CaseInputs, settings: PerfusionSettings) -> Perfusion
 
 
 def _find_echo(inputs: PerfusionInputs, settings: PerfusionSettings) -> tuple[SpoiledEcho, str]:
-    """Return the echo parameters of the dynamic series, and their source."""
+    """Return the echo parameters of the dynamic series, and where they come from."""
     typed = (settings.repetition_ms is not None, settings.flip_degrees is not None)
     repetition = settings.repetition_ms if typed[0] else inputs.repetition_ms
     flip = settings.flip_degrees if typed[1] else inputs.flip_degrees
@@ -676,7 +675,7 @@ def _write_maps(
     inputs: PerfusionInputs,
     settings: PerfusionSettings,
 ) -> list[str]:
-    """Write the maps; never replace files that a different program or run wrote."""
+    """Write the maps without replacing files that a different program or run wrote."""
     paths = {name: _map_path(settings, inputs.case_id, name) for name in maps}
     for name, path in paths.items():
         if not inputs.may_replace:
@@ -694,7 +693,7 @@ def _map_path(settings: PerfusionSettings, case_id: str, name: str) -> Path:
 
 
 def _require_own(path: Path, values: NDArray[np.float32], own: tuple[str, ...]) -> None:
-    """Raise if a map to be replaced is neither recorded by this run nor equal to the new map."""
+    """Raise an error if an existing map differs from the new map and is not by an earlier run."""
     if not path.exists() or sha256_of(path) in own or _is_equal(path, values):
         return
     raise SaveConflictError(
@@ -705,7 +704,7 @@ def _require_own(path: Path, values: NDArray[np.float32], own: tuple[str, ...]) 
 
 
 def _remove_own_maps(inputs: PerfusionInputs, settings: PerfusionSettings) -> None:
-    """Remove the maps and the notes of a case that earlier runs wrote."""
+    """Remove the maps and notes of a case that earlier runs wrote."""
     for name in (*ALL_MAPS, _T1):
         path = _map_path(settings, inputs.case_id, name)
         if path.exists() and sha256_of(path) in inputs.own_maps:
@@ -723,7 +722,7 @@ def _is_equal(path: Path, values: NDArray[np.float32]) -> bool:
 
 
 def _own_maps(out: Path) -> Mapping[str, tuple[str, ...]]:
-    """Return, for each case, the SHA-256 of every map that the runs in `out` recorded."""
+    """Return the SHA-256 of all maps of each case that runs in the folder `out` recorded."""
     store = out / work.STORE_NAME
     sums_by_case: dict[str, tuple[str, ...]] = {}
     for entry in read_checked_lines(store) if store.exists() else ():

@@ -1,4 +1,4 @@
-"""A case's perfusion as a flat table row, with unit and definition of every column."""
+"""A case's perfusion as a table row, with the unit and definition of every column."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from napari_mamamia.services.batch.row_table import OK, number, text
 
 @dataclass(frozen=True, slots=True)
 class PerfusionRow:
-    """A row of `perfusion.csv`; an undefined number is NaN and is written as an empty cell."""
+    """A row of `perfusion.csv`; undefined numbers are NaN and are written as empty cells."""
 
     case_id: str
     status: str = text("ok, or failed with the reason", OK)

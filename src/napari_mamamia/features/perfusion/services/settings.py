@@ -35,7 +35,7 @@ class PerfusionSettings:
     Parameters
     ----------
     relaxivity
-        r1 of the agent at this field strength, 1/(s mM).
+        Relaxivity r1 of the agent at this field strength, in 1/(s mM).
     t10_s, t10_map, flip_angles
         T1 before contrast: one value in s, a map or a folder of maps ``ID.nii.gz`` in s, or volumes
         with several flip angles. Exactly one of these must be set.
@@ -50,7 +50,7 @@ class PerfusionSettings:
     Raises
     ------
     CaseError
-        If T1 has no source or several, or a number is in a different unit.
+        If T1 has no source or several sources, or a number is in a different unit.
     """
 
     model: TissueModel
@@ -91,13 +91,13 @@ class PerfusionSettings:
 
     @property
     def map_units(self) -> dict[str, str]:
-        """The maps that the model fits, with their units; only the extended model has vp."""
+        """Return the unit of each map that the model fits; only the extended model has vp."""
         left_out = "" if self.model is TissueModel.EXTENDED else "vp"
         return {name: unit for name, unit in _MAP_UNITS.items() if name != left_out}
 
     @property
     def t10_source(self) -> str:
-        """A short description of the source of T1."""
+        """Return a short description of where T1 comes from."""
         if self.t10_s is not None:
             return f"one value for all, {self.t10_s:g} s"
         if self.flip_angles is None:
@@ -107,7 +107,7 @@ class PerfusionSettings:
 
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """All settings of a run for ``run.json``; folders are represented by their names."""
+        """Return all settings of a run for ``run.json``; folders are given by their names."""
         flips = self.flip_angles
         return (
             ("model", str(self.model)),

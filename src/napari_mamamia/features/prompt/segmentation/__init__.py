@@ -1,1 +1,1 @@
-"""Prompt engines and their processes."""
+"""Prompt engines, and the processes in which they run."""

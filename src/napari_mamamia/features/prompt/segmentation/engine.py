@@ -1,4 +1,4 @@
-"""The protocol, the description and the errors of a prompt engine."""
+"""The interface, the settings and the errors of a prompt engine."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ from napari_mamamia.core.plugins import Registry
 from napari_mamamia.features.prompt.segmentation.prompts import Abilities, PlacedPrompt
 
 UNKNOWN_LICENCE: Final = "unknown"
-"""Licence of a model that states none."""
+"""Licence name for a model that does not state its licence."""
 
 
 class EngineLostError(ModelError):
-    """The engine ended, or its server no longer knows the session; the mask is unchanged.
+    """Error raised if the engine ended or its server closed the session; the mask is unchanged.
 
     The next prompt opens the engine again, with the image and the mask.
     """
 
 
 class PlainConnectionError(CaseError):
-    """A server would be reached over the network without encryption; a user may confirm that."""
+    """Error raised if a connection to a server is not encrypted, unless the user allows it."""
 
 
 class LicenceError(ModelError):
-    """The licence of a model was not accepted yet; `licence` and `model` say which."""
+    """Error raised if the user has not accepted the licence of a model; both are attributes."""
 
     def __init__(self, text: str, licence: str = "", model: str = "", **rest: Any) -> None:
         super().__init__(text, **rest)
@@ -39,22 +39,23 @@ class LicenceError(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """The settings of an engine; each engine uses its own.
+    """Settings for prompt engines; each engine uses only some of them.
 
     Parameters
     ----------
     model
-        The folder of the model, for engines on this computer: nnInteractive's, or that of a recipe.
+        For engines on this computer: the folder of an nnInteractive model, or of a model with a
+        recipe.
     fold
-        Its fold; "" for the only one.
+        The model's fold; "" if it has only one.
     environment
-        The Python environment that holds the model's package: its folder, or its python.
+        The Python environment that contains the model's package: its folder, or its interpreter.
     device
         "cpu", "cuda" or "auto".
     server
         The address of a server, such as ``https://host:1527``.
     api_key
-        The key that the server asks for; "" for none. It is never read from the environment.
+        The API key of the server; "" for none. It is never read from an environment variable.
     allow_plain_http
         Whether to send images over the network without encryption.
     """
@@ -70,20 +71,20 @@ class EngineSettings:
 
 @dataclass(frozen=True, slots=True)
 class EngineInfo:
-    """A connected engine.
+    """Information on a connected engine.
 
     Parameters
     ----------
     name
         Software with its version, such as ``nnInteractive 2.6.0``.
     model
-        ``sha256:`` and the digest of the weights, or the address of the server.
+        ``sha256:`` followed by the digest of the weights, or the address of the server.
     licence
-        The licence of the weights, `UNKNOWN_LICENCE` if the model states none.
+        The licence of the weights, or `UNKNOWN_LICENCE` if the model does not state it.
     abilities
-        The prompts that it takes.
+        The prompts that the engine accepts.
     has_undo
-        Whether the engine can take back its last prompt.
+        Whether the engine can undo its last prompt.
     """
 
     name: str
@@ -95,55 +96,57 @@ class EngineInfo:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """A box of the image, and the bool mask in it."""
+    """A box in the image, and a boolean mask of the voxels in the box."""
 
     box: Box
     mask: NDArray[np.bool_]
 
 
 class PromptEngine(Protocol):
-    """A prompt model; all methods but `close` may take long and report progress.
+    """A prompt model; every method except `close` may take long and reports progress.
 
-    Raises `EngineLostError` if it ended; `ModelError` and `CaseError` for other failures.
+    Methods raise `EngineLostError` if the engine has ended, and `ModelError` or `CaseError` for
+    other failures.
     """
 
     @property
     def is_open(self) -> bool:
-        """Whether it is connected and has an image."""
+        """Return whether the engine is connected and has an image."""
 
     def connect(self) -> EngineInfo:
-        """Load the model or claim a session of a server; no image is sent."""
+        """Load the model, or claim a session on a server; no image is sent yet."""
 
     def set_image(self, image: NDArray[Any], spacing_mm: Sequence[float]) -> None:
-        """Send an image ``(z, y, x)`` and its spacing; the mask is empty then."""
+        """Send an image ``(z, y, x)`` and its spacing, and start with an empty mask."""
 
     def start_from(self, region: Region) -> None:
-        """Forget all prompts, and begin from a mask."""
+        """Forget all prompts and start from a mask."""
 
     def prompt(self, placed: PlacedPrompt) -> Region:
-        """Return the box that the prompt changed, and the mask in it; empty for no change."""
+        """Return the box that a prompt changed, with the new mask; empty if unchanged."""
 
     def undo(self, checksum: int) -> bool:
-        """Undo the last prompt; return whether the mask then has this CRC-32."""
+        """Undo the last prompt; return whether the mask then has the CRC-32 `checksum`."""
 
     def close(self) -> None:
-        """End it; `connect` begins anew."""
+        """Stop the engine; `connect` can start it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """An engine in `PROMPT_ENGINES`.
+    """The entry of an engine in `PROMPT_ENGINES`.
 
     Parameters
     ----------
     name
-        Its name, such as ``local``.
+        The engine's name, such as ``local``.
     text
-        A noun phrase that describes it.
+        A noun phrase that describes the engine.
     make
-        Returns an engine; raises `CaseError` if a setting is missing or refused.
+        Function that returns an engine, or raises `CaseError` if a setting is missing or invalid.
     leaves
-        Returns a sentence on what leaves the computer with these settings, "" for nothing.
+        Function that returns a sentence on the data that leave this computer with given settings,
+        or "" if none do.
     """
 
     name: str
@@ -153,7 +156,7 @@ class EngineSpec:
 
 
 def engines_registry(*built_in: EngineSpec) -> Registry[EngineSpec]:
-    """Return the registry of engines; packages add theirs by an entry point."""
+    """Make the registry of engines; other packages can add engines through an entry point."""
     return Registry(
         "napari_mamamia.prompt_engines", EngineSpec, {spec.name: spec for spec in built_in}
     )

@@ -1,4 +1,4 @@
-"""The engines of this software: models on this computer, and nnInteractive on a server."""
+"""The engines of this program: models on this computer, and nnInteractive on a server."""
 
 import ipaddress
 import json
@@ -30,25 +30,25 @@ from napari_mamamia.segmentation.model.nnunet_files import open_files
 from napari_mamamia.segmentation.network.card import list_weight_files
 
 ENVIRONMENT: Final = "MAMAMIA_PROMPT_ENVIRONMENT"
-"""Environment variable with the Python environment that holds nnInteractive."""
+"""Environment variable that names the Python environment in which nnInteractive is installed."""
 
 _WORKER: Final = str(Path(__file__).with_name("worker.py"))
 _PYTHONS: Final = ("bin/python", "Scripts/python.exe", "python.exe")
 _CLIENT: Final = "nninteractive-client"
 _CHECK_S: Final = 120.0
 _ANSWER_S: Final = 1800.0
-"""Longest wait for a server's answer: without a graphics card a prompt takes minutes."""
+"""Seconds to wait for a server's answer; without a graphics card, a prompt takes minutes."""
 _REMOTE_BYTES: Final = 12 * 10**9
-"""Memory of the process that decodes a server's answers; an image takes about 1 GB."""
+"""Memory limit, in bytes, of the process that decodes server answers; an image needs 1 GB."""
 
 
 def find_python(environment: Path | None) -> Path:
-    """Return the Python of an environment: its folder, its python, or ``$ENVIRONMENT``.
+    """Return the Python interpreter of an environment, or of the one in the variable `ENVIRONMENT`.
 
     Raises
     ------
     CaseError
-        If there is none.
+        If there is no interpreter.
     """
     chosen = environment or (Path(text) if (text := os.environ.get(ENVIRONMENT)) else None)
     if chosen is not None:
@@ -65,7 +65,7 @@ def find_python(environment: Path | None) -> Path:
 
 
 def check_environment(python: Path) -> tuple[str, str]:
-    """Return the version of nnInteractive in an environment, and why it does not work."""
+    """Return the version of nnInteractive in an environment, and why it does not work, or ""."""
     answer = answer_of((str(python), "-I", _WORKER, "check"), _CHECK_S)
     try:
         return str(json.loads(answer.said.splitlines()[-1])["version"]), ""
@@ -75,7 +75,7 @@ def check_environment(python: Path) -> tuple[str, str]:
 
 
 def _make_local(settings: EngineSettings) -> PromptEngine:
-    """Return a model on this computer: one with a recipe, or else nnInteractive."""
+    """Make the engine for a model on this computer: one with a recipe, or else nnInteractive."""
     folder = settings.model
     if folder is not None and (folder / RECIPE_NAME).is_file():
         return _make_network(folder.resolve(), settings)
@@ -112,12 +112,12 @@ def _count_threads() -> int:
 
 
 def _name_model(name: str) -> str:
-    """Return a noun phrase for a model; many folders are called "model"."""
+    """Return a noun phrase that names a model; many model folders are called "model"."""
     return f"the prompt model in the folder {name}"
 
 
 def _make_network(folder: Path, settings: EngineSettings) -> PromptEngine:
-    """Return the TorchScript or ONNX file of a recipe, in a process of this Python."""
+    """Make an engine that runs a recipe's TorchScript or ONNX file in a process of this Python."""
     recipe = read_prompt_recipe(folder / RECIPE_NAME)
     weights = folder / recipe.file
     files = open_files(weights)
@@ -153,7 +153,7 @@ def _make_network(folder: Path, settings: EngineSettings) -> PromptEngine:
 
 
 def _find_weights(folder: Path, fold: str) -> tuple[str, Path]:
-    """Return the fold and its checkpoint."""
+    """Return the fold and the path of its checkpoint."""
     names = [path.name.removeprefix("fold_") for path in sorted(folder.glob("fold_*"))]
     chosen = fold or (names[0] if len(names) == 1 else "")
     for suffix in (".pth", ".safetensors"):
@@ -168,7 +168,7 @@ def _find_weights(folder: Path, fold: str) -> tuple[str, Path]:
 
 
 def is_loopback(server: str) -> bool:
-    """Return whether an address is on this computer."""
+    """Return whether a server address refers to this computer."""
     host = urlsplit(server).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -177,14 +177,14 @@ def is_loopback(server: str) -> bool:
 
 
 def check_server(server: str, *, allow_plain_http: bool = False) -> str:
-    """Return the address of a server without a trailing slash.
+    """Check the address of a server, and return it without a trailing slash.
 
     Raises
     ------
     CaseError
-        If it is not an address.
+        If `server` is not a valid address.
     PlainConnectionError
-        If images would cross the network without encryption, unless that is allowed.
+        If images would be sent over the network without encryption and this is not allowed.
     """
     address = urlsplit(server)
     try:
@@ -209,7 +209,7 @@ def check_server(server: str, *, allow_plain_http: bool = False) -> str:
 
 
 def _make_remote(settings: EngineSettings) -> PromptEngine:
-    """Return nnInteractive on a server."""
+    """Make an engine that uses nnInteractive on a server."""
     server = check_server(settings.server, allow_plain_http=settings.allow_plain_http)
     try:
         version(_CLIENT)
@@ -256,4 +256,4 @@ PROMPT_ENGINES: Final = engines_registry(
     ),
     EngineSpec("remote", "nnInteractive on a server", _make_remote, _describe_leaving),
 )
-"""All prompt engines by name; packages add theirs in the group `napari_mamamia.prompt_engines`."""
+"""All prompt engines by name; packages add engines in the group `napari_mamamia.prompt_engines`."""

@@ -1,7 +1,7 @@
-"""A prompt model in one file, as a session with the methods of nnInteractive's.
+"""A session of a single-file prompt model, with the same methods as an nnInteractive session.
 
-The network sees a window around the last prompt and the prompts in that window. If it takes no
-mask, its object is added to the mask that it started from.
+The network sees a window around the last prompt, and the prompts in this window. If the network
+takes no mask as input, the object it finds is added to the mask from which the session started.
 """
 
 import math
@@ -36,7 +36,7 @@ _NAMES: Final = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """A prompt: its kind and sign, its box, and its voxels (z, y, x)."""
+    """A prompt: its kind, whether it includes or excludes, its box, and its voxels (z, y, x)."""
 
     kind: PromptKind
     include: bool
@@ -46,7 +46,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The part of the image that the network sees; it may extend beyond the image."""
+    """The region of the image that the network sees; it may extend beyond the image."""
 
     low: tuple[int, ...]
     size: tuple[int, ...]
@@ -60,7 +60,7 @@ class _Window:
         )
 
     def cut(self, volume: NDArray[Any], fill: float) -> NDArray[Any]:
-        """Return the window's voxels, `fill` outside the image."""
+        """Return the voxels in the window; voxels outside the image have the value `fill`."""
         inside = volume[self.in_image]
         before = [max(-low, 0) for low in self.low]
         after = [
@@ -70,7 +70,7 @@ class _Window:
         return np.pad(inside, pads, constant_values=fill) if any(map(any, pads)) else inside
 
     def cut_back(self, window: NDArray[Any], shape: Sequence[int]) -> NDArray[Any]:
-        """Return the part of a window's array that lies in an image of `shape`."""
+        """Return the part of a window's array that lies inside an image of the given shape."""
         return window[
             tuple(
                 slice(max(-low, 0), min(size, n - low))
@@ -80,14 +80,14 @@ class _Window:
 
 
 class NetworkSession:
-    """A session of a single-file prompt model, with the methods of nnInteractive's session.
+    """A session of a single-file prompt model, with the methods of an nnInteractive session.
 
     Parameters
     ----------
     recipe
-        What the network takes and returns.
+        The inputs and outputs of the network.
     forward
-        The network: returns its outputs for its inputs.
+        The network, as a function from inputs to outputs.
     """
 
     preferred_scribble_thickness: Final = (2, 2, 2)
@@ -106,7 +106,7 @@ class NetworkSession:
         self._before: list[tuple[tuple[slice, ...], NDArray[np.bool_]]] = []
 
     def set_image(self, image: NDArray[Any], properties: dict[str, Any] | None = None) -> None:
-        """Set the image ``(1, z, y, x)``; `properties` hold its spacing in mm (z, y, x)."""
+        """Set the image ``(1, z, y, x)``; `properties` contains its spacing in mm (z, y, x)."""
         own = (properties or {}).get("spacing", (1.0, 1.0, 1.0))
         self._spacing_mm = tuple(float(s) for s in own)
         self._image = image[0].astype(np.float32, copy=False)
@@ -115,17 +115,17 @@ class NetworkSession:
         self._object = self._base.copy()
 
     def set_target_buffer(self, buffer: NDArray[np.uint8]) -> None:
-        """Set the array into which masks are written."""
+        """Set the array into which the masks are written."""
         self._buffer = buffer
 
     def reset_interactions(self) -> None:
-        """Forget all prompts; the mask is empty then."""
+        """Forget all prompts, and start with an empty mask."""
         self.add_initial_seg_interaction(np.zeros(self._buffer.shape, np.uint8))
 
     def add_initial_seg_interaction(
         self, mask: NDArray[np.uint8], run_prediction: bool = False
     ) -> None:
-        """Forget all prompts, and begin from a mask."""
+        """Forget all prompts, and start from a mask."""
         del run_prediction
         self._prompts, self._before = [], []
         takes_mask = ChannelKind.MASK in self._recipe.channels
@@ -135,7 +135,7 @@ class NetworkSession:
         self._buffer[...] = start
 
     def add_point_interaction(self, point: Sequence[int], include: bool) -> Ends:
-        """Ask for a point; return the box that may have changed."""
+        """Run the network for a point; return the box that may have changed."""
         voxels = np.array([point], np.int64)
         radius = self._recipe.point_radius
         reach = np.arange(-math.ceil(radius), math.ceil(radius) + 1)
@@ -145,23 +145,23 @@ class NetworkSession:
         return self._ask(_Asked(PromptKind.POINT, include, ends, ball))
 
     def add_bbox_interaction(self, box: Ends, include: bool) -> Ends:
-        """Ask for a box."""
+        """Run the network for a box; return the box that may have changed."""
         return self._ask_filled(PromptKind.BOX, np.ones([b - a for a, b in box]), include, box)
 
     def add_scribble_interaction(
         self, crop: NDArray[Any], include: bool, interaction_bbox: Ends
     ) -> Ends:
-        """Ask for a scribble, drawn in a crop of the image."""
+        """Run the network for a scribble, drawn in a crop of the image."""
         return self._ask_filled(PromptKind.SCRIBBLE, crop, include, interaction_bbox)
 
     def add_lasso_interaction(
         self, crop: NDArray[Any], include: bool, interaction_bbox: Ends
     ) -> Ends:
-        """Ask for a filled outline, drawn in a crop of the image."""
+        """Run the network for a filled outline, drawn in a crop of the image."""
         return self._ask_filled(PromptKind.OUTLINE, crop, include, interaction_bbox)
 
     def undo(self) -> bool:
-        """Undo the last prompt; return whether there was one."""
+        """Undo the last prompt; return False if there was none."""
         if not self._before:
             return False
         where, before = self._before.pop()
@@ -191,7 +191,7 @@ class NetworkSession:
         self._buffer[where] = marked | self._base[where]
 
     def _place_window(self, ends: Ends) -> _Window:
-        """Return the window around a prompt, moved into the image where that is possible."""
+        """Return the window around a prompt, shifted into the image as far as possible."""
         recipe = self._recipe
         shape = self._image.shape
         flat_axis = None
@@ -295,11 +295,11 @@ class NetworkSession:
 
     @property
     def _half(self) -> float:
-        """Offset of a voxel's index from its centre, in the unit of the coordinates."""
+        """Return the offset between a voxel's index and its centre, in coordinate units."""
         return 0.0 if self._recipe.points.fractions else 0.5
 
     def _to_coordinates(self, edge: NDArray[Any], window: _Window) -> NDArray[Any]:
-        """Return a place on the edges of voxels in the network's patch."""
+        """Convert a position on voxel edges into coordinates of the network's patch."""
         code = self._recipe.points
         shares = (edge - window.low) / window.size
         if window.flat_axis is not None:
@@ -308,7 +308,7 @@ class NetworkSession:
         return places[::-1] if code.axes == "xyz" else places
 
     def _measure(self, image: NDArray[Any]) -> tuple[float, float, float, float]:
-        """Return the clipping range, the offset to subtract and the scale to divide by."""
+        """Return the clipping range, the offset to subtract, and the scale to divide by."""
         recipe = self._recipe
         voxels = image[image != 0] if recipe.over is Scope.NONZERO else image
         voxels = voxels if voxels.size else image
@@ -325,7 +325,7 @@ class NetworkSession:
         return (*limits, 0.0, 1.0)
 
     def _read_scores(self, outputs: list[NDArray[Any]], window: _Window) -> NDArray[Any]:
-        """Return scores of the window's voxels, above 0 in the lesion."""
+        """Return one score per voxel of the window, which is above 0 in the lesion."""
         recipe = self._recipe
         index, channel, patch = recipe.output_index, recipe.output_channel, recipe.patch
         shapes = ", ".join(str(output.shape) for output in outputs)
@@ -352,7 +352,7 @@ class NetworkSession:
 
 
 def _is_inside(prompt: _Asked, window: _Window) -> bool:
-    """Return whether a prompt touches a window."""
+    """Return whether a prompt overlaps a window."""
     return all(
         stop > low and first < low + size
         for (first, stop), low, size in zip(prompt.ends, window.low, window.size, strict=True)
@@ -360,7 +360,7 @@ def _is_inside(prompt: _Asked, window: _Window) -> bool:
 
 
 def _resample(array: NDArray[Any], shape: Sequence[int], order: int) -> NDArray[Any]:
-    """Return an array with another number of voxels over the same extent."""
+    """Resample an array to a different number of voxels over the same extent."""
     if array.shape == tuple(shape):
         return array
     from scipy.ndimage import zoom

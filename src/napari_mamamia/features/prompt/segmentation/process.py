@@ -1,4 +1,4 @@
-"""`WorkerEngine`: a prompt engine in a process of its own, which a cancellation ends."""
+"""`WorkerEngine`: a prompt engine in a separate process, which is ended on cancellation."""
 
 import json
 import threading
@@ -36,18 +36,18 @@ Answer = tuple[dict[str, Any], bytes]
 
 
 class WorkerEngine:
-    """An engine in a process of its own; implements `PromptEngine`.
+    """An engine that runs in a separate process; it implements `PromptEngine`.
 
     Parameters
     ----------
     command, environment
-        The program and all of its variables.
+        The program's command line, and all of its environment variables.
     order
         The request that opens the engine.
     describe
-        Returns name and model of a version of the engine.
+        Function that returns the engine's name and model for a version.
     where
-        A noun phrase for the engine in messages, such as ``the server https://host``.
+        A noun phrase that names the engine in messages, such as ``the server https://host``.
     """
 
     def __init__(
@@ -70,17 +70,17 @@ class WorkerEngine:
 
     @property
     def pid(self) -> int | None:
-        """The process ID, or None if no process is running."""
+        """Return the process ID, or None if no process is running."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
     @property
     def is_open(self) -> bool:
-        """Whether the process runs and has an image."""
+        """Return whether the process is running and has an image."""
         return self.pid is not None and bool(self._shape)
 
     def connect(self) -> EngineInfo:
-        """Start the process, and load the model or claim a session of a server."""
+        """Start the process, and load the model or claim a session on a server."""
         self.close()
         self._printed.clear()
         self._answers = SimpleQueue()
@@ -123,18 +123,18 @@ class WorkerEngine:
         return EngineInfo(name, model, licence, abilities, answer["undo"])
 
     def set_image(self, image: NDArray[Any], spacing_mm: Sequence[float] = (1.0, 1.0, 1.0)) -> None:
-        """Send an image; the mask is empty then."""
+        """Send an image, and start with an empty mask."""
         order = {"do": "image", "spacing_mm": [float(s) for s in spacing_mm]}
         self._ask(order, image, "Sending the image")
         self._shape = image.shape
 
     def start_from(self, region: Region) -> None:
-        """Forget all prompts, and begin from a mask."""
+        """Forget all prompts and start from a mask."""
         order = {"do": "start", "box": _ends_of(region.box)}
         self._ask(order, region.mask.astype(np.uint8), "Sending the mask")
 
     def prompt(self, placed: PlacedPrompt) -> Region:
-        """Return the box that the prompt changed, and the mask in it."""
+        """Return the box in which a prompt changed the mask, with the new mask in it."""
         prompt = placed.prompt
         order = {
             "do": "prompt",
@@ -151,12 +151,12 @@ class WorkerEngine:
             raise self._refuse_answer(str(error)) from error
 
     def undo(self, checksum: int) -> bool:
-        """Undo the last prompt; return whether the mask then has this CRC-32."""
+        """Undo the last prompt; return whether the mask then has the CRC-32 `checksum`."""
         answer, _ = self._ask({"do": "undo"}, None, "Taking back the last prompt")
         return answer.get("undone") is True and answer.get("crc") == checksum
 
     def close(self) -> None:
-        """End the process and wait for its end."""
+        """Stop the process and wait until it has ended."""
         process, self._process, self._shape = self._process, None, ()
         if process is not None:
             # At the end of its input a worker releases the session of the server.
@@ -166,7 +166,7 @@ class WorkerEngine:
             end_group(process)
 
     def _ask(self, order: dict[str, Any], array: NDArray[Any] | None, text: str) -> Answer:
-        """Send a request and return its answer; a cancellation ends the process."""
+        """Send a request and return its answer; if the user cancels, end the process."""
         is_answered = False
         try:
             self._send(order, array, text)
@@ -221,7 +221,7 @@ class WorkerEngine:
         )
 
     def _error_of(self, answer: Mapping[str, Any]) -> ModelError:
-        """Return the error of a failed request."""
+        """Convert the answer to a failed request into an error."""
         kind, where = answer["error"], self._where
         detail = printable(str(answer.get("detail", "")))[:300]
         if kind in _LOST:
@@ -269,12 +269,12 @@ def _ends_of(box: Box) -> list[list[int]]:
 
 
 def _read_region(answer: Mapping[str, Any], content: bytes, shape: Sequence[int]) -> Region:
-    """Return the region of an answer.
+    """Return the region that an answer contains.
 
     Raises
     ------
     ValueError
-        If it does not lie in the image, or holds something else than 0 and 1.
+        If the region is not inside the image, or contains values other than 0 and 1.
     """
     ends = [(int(low), int(high)) for low, high in answer["box"]]
     if len(ends) != 3 or any(
@@ -293,7 +293,7 @@ def _read_region(answer: Mapping[str, Any], content: bytes, shape: Sequence[int]
 
 
 def _pass_on(stream: IO[bytes], answers: "SimpleQueue[Answer | None]") -> None:
-    """Move answers into a queue; None is its end."""
+    """Read answers from a stream into a queue, and put None at the end."""
     with suppress(OSError, ValueError):
         while line := stream.readline():
             answer = json.loads(line)

@@ -41,10 +41,11 @@ class Prompt:
     kind
         "point", "box", "scribble" or "outline".
     points
-        A point: one voxel. A box: its first voxel and the voxel after its last. A scribble: the
-        path of the pointer. An outline: the corners of a closed contour on one slice.
+        For a point, one voxel; for a box, its first voxel and the voxel after its last; for a
+        scribble, the path of the pointer; for an outline, the corners of a closed contour on one
+        slice.
     include
-        Whether the prompt marks the lesion (True) or what does not belong to it (False).
+        Whether the prompt marks the lesion (True) or tissue that does not belong to it (False).
 
     Raises
     ------
@@ -84,7 +85,7 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """Kind and sign: "point +"."""
+        """Return the kind and the sign of the prompt, such as "point +"."""
         return f"{self.kind} {'+' if self.include else '-'}"
 
 
@@ -98,10 +99,10 @@ _N_POINTS: Final = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedPrompt:
-    """A prompt on an image.
+    """A prompt placed on an image.
 
-    `box` holds the point, the box or the crop; `voxels` is uint8, 0 or 1, of the box's shape for
-    scribbles and outlines, else None.
+    `box` is the box of the point, box or crop. For scribbles and outlines, `voxels` is a uint8
+    array of 0 and 1 with the shape of the box; otherwise it is None.
     """
 
     prompt: Prompt
@@ -111,10 +112,10 @@ class PlacedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """The prompts that an engine takes.
+    """The prompts that an engine accepts.
 
-    `thickness` is the width of scribbles in voxels; `excluding` are the kinds that may mark what
-    does not belong to the lesion.
+    `thickness` is the width of scribbles in voxels; `excluding` lists the kinds of prompts that can
+    also mark tissue that does not belong to the lesion.
     """
 
     kinds: frozenset[PromptKind]
@@ -124,13 +125,14 @@ class Abilities:
 
 
 def place_prompt(prompt: Prompt, shape: Sequence[int], abilities: Abilities) -> PlacedPrompt:
-    """Return a prompt's place on an image of `shape` (z, y, x).
+    """Place a prompt on an image of the given shape (z, y, x).
 
     Raises
     ------
     CaseError
-        If the engine does not take it, or it lies outside the image, or is empty. Engines answer
-        such prompts with an empty mask, or with an error that names no cause.
+        If the engine does not accept the prompt, or the prompt is outside the image or empty.
+        Engines answer such prompts with an empty mask, or with an error that does not name the
+        cause.
     """
     if prompt.kind not in abilities.kinds:
         kinds = ", ".join(sorted(abilities.kinds))
@@ -164,7 +166,7 @@ def place_prompt(prompt: Prompt, shape: Sequence[int], abilities: Abilities) -> 
 
 
 def _round(point: Voxel) -> tuple[int, int, int]:
-    """Return the nearest voxel, halves up; Python's `round` takes halves to even numbers."""
+    """Round to the nearest voxel, halves up; Python's `round` rounds halves to even."""
     z, y, x = (floor(coordinate + 0.5) for coordinate in point)
     return (z, y, x)
 
@@ -197,7 +199,7 @@ def _place_outline(prompt: Prompt, shape: Sequence[int]) -> PlacedPrompt:
 def _place_scribble(
     prompt: Prompt, shape: Sequence[int], thickness: tuple[int, int, int]
 ) -> PlacedPrompt:
-    """Return a path drawn `thickness` voxels wide; a path on one slice stays on it."""
+    """Place a path drawn `thickness` voxels wide; a path on one slice remains on that slice."""
     centres = _follow_path(prompt.points)
     _require_inside(centres.min(0).tolist(), (centres.max(0) + 1).tolist(), shape, "scribble")
     on_slice = [len(set(centres[:, axis])) == 1 for axis in range(3)]
@@ -219,7 +221,7 @@ def _place_scribble(
 
 
 def _follow_path(points: Sequence[Voxel]) -> NDArray[np.int64]:
-    """Return the voxels along straight lines between points."""
+    """Return the voxels along the straight lines between points."""
     paths = [np.array(points[:1])]
     for first, second in pairwise(points):
         n_steps = max(1, ceil(2 * max(abs(b - a) for a, b in zip(first, second, strict=True))))
@@ -231,12 +233,12 @@ def _follow_path(points: Sequence[Voxel]) -> NDArray[np.int64]:
 
 
 def read_prompts(path: Path) -> tuple[Prompt, ...]:
-    """Return the prompts of a JSON list of ``{"kind", "points", "include"}``.
+    """Read prompts from a JSON file: a list of ``{"kind", "points", "include"}``.
 
     Raises
     ------
     CaseError
-        If it is something else; the message names the prompt.
+        If the file has different content; the message names the invalid prompt.
     """
     try:
         entries = read_json(path)
@@ -265,6 +267,6 @@ def _read_entry(entry: Any, where: str) -> Prompt:
 
 
 def points_text(points: Iterable[Sequence[float]], digits: int) -> str:
-    """Return coordinates as JSON, rounded, for a journal."""
+    """Format rounded coordinates as JSON, for a journal."""
     rounded = [[round(float(c), digits) for c in point] for point in points]
     return json.dumps(rounded, separators=(",", ":"))

@@ -1,6 +1,6 @@
-"""The recipe of a prompt model in one file: the inputs and outputs of its network.
+"""The recipe of a single-file prompt model, which describes the network's inputs and outputs.
 
-It is the file ``mamamia_prompt.json`` next to a TorchScript or ONNX file.
+The recipe is stored in ``mamamia_prompt.json`` next to a TorchScript or ONNX file.
 """
 
 import math
@@ -23,20 +23,20 @@ _MOST_VOXELS: Final = 2**27
 
 
 class InputKind(StrEnum):
-    """The content of one input of the network."""
+    """What an input of the network contains."""
 
     CHANNELS = "channels"
-    """Volumes ``(1, channel, z, y, x)``."""
+    """Volumes, shape ``(1, channel, z, y, x)``."""
     POINTS = "points"
-    """Coordinates ``(1, n, 3)``."""
+    """Coordinates of points, shape ``(1, n, 3)``."""
     LABELS = "point labels"
-    """One number for each point, ``(1, n)``."""
+    """One number for each point, shape ``(1, n)``."""
     BOXES = "boxes"
-    """Both corners of each box, ``(1, n, 6)``."""
+    """The two corners of each box, shape ``(1, n, 6)``."""
 
 
 class ChannelKind(StrEnum):
-    """The content of one volume."""
+    """What a volume in a "channels" input contains."""
 
     IMAGE = "image"
     MASK = "mask"
@@ -45,7 +45,7 @@ class ChannelKind(StrEnum):
 
 
 class NumberType(StrEnum):
-    """Type of an input; an ONNX file states its own."""
+    """The data type of an input; an ONNX file states the types itself."""
 
     FLOAT = "float32"
     INT64 = "int64"
@@ -53,7 +53,7 @@ class NumberType(StrEnum):
 
 
 class Normalisation(StrEnum):
-    """The scaling of the image before the network."""
+    """How the image is scaled before it is passed to the network."""
 
     NONE = "none"
     Z_SCORE = "z-score"
@@ -61,7 +61,7 @@ class Normalisation(StrEnum):
 
 
 class Scope(StrEnum):
-    """The voxels whose statistics scale the image."""
+    """The voxels from which the statistics for scaling the image are computed."""
 
     IMAGE = "image"
     NONZERO = "non-zero voxels"
@@ -69,17 +69,17 @@ class Scope(StrEnum):
 
 
 class OutputKind(StrEnum):
-    """Meaning of the network's output."""
+    """The meaning of the network's output."""
 
     LOGITS = "logits"
     PROBABILITIES = "probabilities"
     CLASSES = "classes"
-    """Several channels, of which the largest wins."""
+    """Several channels; each voxel belongs to the channel with the largest value."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkInput:
-    """One input of the network; `channels` are the volumes of a "channels" input, in order."""
+    """An input of the network; `channels` lists the volumes of a "channels" input, in order."""
 
     kind: InputKind
     channels: tuple[ChannelKind, ...] = ()
@@ -88,22 +88,23 @@ class NetworkInput:
 
 @dataclass(frozen=True, slots=True)
 class PointCode:
-    """How points, and the corners of boxes, become numbers.
+    """How points and the corners of boxes are converted to numbers.
 
     Parameters
     ----------
     axes
         Order of the coordinates: "zyx" or "xyz".
     fractions
-        Whether coordinates are shares of the patch (0 to 1) and not voxels of it.
+        Whether coordinates are fractions of the patch (0 to 1) instead of voxels.
     include, exclude
         Labels of points inside and outside the lesion.
     box
-        Labels of the two corners, for a network that takes boxes as two points; None if not.
+        Labels of the two corners, if the network takes a box as two points; otherwise None.
     count
-        Number of points that the network takes, filled up with `padding`; 0 for any number.
+        Number of points that the network requires; missing points are added with the label
+        `padding`. 0 for any number.
     padding
-        Label of the points that fill up; their coordinates are 0.
+        Label of the added points, whose coordinates are 0.
     """
 
     axes: str = "zyx"
@@ -124,7 +125,7 @@ class PointCode:
 
 @dataclass(frozen=True, slots=True)
 class PromptRecipe:
-    """The inputs and outputs of a prompt model.
+    """The description of a single-file prompt model: its network's inputs and outputs.
 
     Parameters
     ----------
@@ -133,23 +134,24 @@ class PromptRecipe:
     file
         The TorchScript or ONNX file next to the recipe.
     patch
-        Voxels that the network takes: three (z, y, x), or two for a network of single slices.
+        Size of the network's input in voxels: (z, y, x), or two numbers if it takes single slices.
     inputs
         The network's inputs, in the order of the file.
     licence
-        Licence of the weights; "" takes the first line of the file LICENSE, if there is one.
+        Licence of the weights; if "", the first line of the file LICENSE, if there is one.
     spacing_mm
-        Spacing of the patch, to which image and prompts are resampled; None keeps the voxels.
+        Spacing to which image and prompts are resampled; None for no resampling.
     normalise, over, percentiles
-        Scaling of the image, the voxels of its statistics, and percentiles (low, high) to which
-        it is clipped before.
+        How the image is scaled, the voxels used for the statistics, and the percentiles (low, high)
+        to which the image is clipped first.
     points
-        How points become numbers.
+        How points are converted to numbers.
     point_radius
-        Radius in voxels of the ball that a point marks in the channels "include" and "exclude".
+        Radius, in voxels, of the ball that represents a point in the channels "include" and
+        "exclude".
     output, output_index, output_channel, threshold
-        Meaning of the output, its number if there are several, the channel of the lesion, and the
-        probability above which a voxel belongs to it.
+        Meaning of the output, its index if there are several, the channel of the lesion, and the
+        probability above which a voxel belongs to the lesion.
 
     Raises
     ------
@@ -198,12 +200,12 @@ class PromptRecipe:
 
     @property
     def channels(self) -> tuple[ChannelKind, ...]:
-        """The volumes of all inputs."""
+        """Return the volumes of all inputs."""
         return tuple(channel for each in self.inputs for channel in each.channels)
 
     @property
     def is_flat(self) -> bool:
-        """Whether the network takes single slices."""
+        """Return whether the network takes single slices."""
         return len(self.patch) == 2
 
     @property
@@ -218,7 +220,7 @@ class PromptRecipe:
 
     @property
     def abilities(self) -> Abilities:
-        """The prompts that the network takes."""
+        """Return the prompts that the network accepts."""
         excluded: set[PromptKind] = set()
         if ChannelKind.EXCLUDE in self.channels:
             excluded.update(PromptKind)
@@ -230,7 +232,7 @@ class PromptRecipe:
 
 @reads("a readable recipe of a prompt model", "correct it", ModelError)
 def read_prompt_recipe(path: Path) -> PromptRecipe:
-    """Return the recipe in a ``mamamia_prompt.json``, or raise `ModelError`."""
+    """Read the recipe in a ``mamamia_prompt.json``; raise `ModelError` if it is invalid."""
     with explained(str(path), "a recipe of a prompt model", _REPAIR, ModelError):
         with open_plain(path) as stream:
             content = parsed_json(stream.read().decode("utf-8"))

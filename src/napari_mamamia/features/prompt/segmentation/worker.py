@@ -1,10 +1,10 @@
-"""The process of a prompt engine, run as a program, also by the Python of another environment.
+"""The program that runs a prompt engine in its own process, possibly with another Python.
 
-It imports only the standard library and NumPy before it is asked to open something. Requests come
-from standard input and answers go to standard output, each as a line of JSON followed by the bytes
-of an array. Everything that a package prints goes to the error stream.
+Until it is asked to open a model, it imports only the standard library and NumPy. It reads requests
+from standard input and writes answers to standard output; each is a line of JSON followed by the
+bytes of an array. Everything that a package prints goes to the error stream.
 
-A server's answers are decoded here, so that a server that lies can end this process only.
+Server answers are decoded in this process, so that a malicious server can crash only this process.
 """
 
 import json
@@ -25,7 +25,7 @@ _KINDS = {"points": "point", "bbox2d": "box", "scribble": "scribble", "lasso": "
 
 
 def _import_own_package(root: str) -> None:
-    """Make `napari_mamamia` importable from its folder, without the packages next to it."""
+    """Make `napari_mamamia` importable from its folder, but not the packages next to it."""
     if "napari_mamamia" in sys.modules:
         return
     try:
@@ -42,7 +42,7 @@ def _import_own_package(root: str) -> None:
 
 
 def _close_network() -> None:
-    """Refuse every connection of this process: a local model needs none."""
+    """Block all network connections of this process, because a local model needs none."""
 
     def refuse(event: str, _arguments: Any) -> None:
         if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto"):
@@ -52,10 +52,10 @@ def _close_network() -> None:
 
 
 def _load_local(order: dict[str, Any]) -> Any:
-    """Return a session of nnInteractive with a model that was read as data only.
+    """Return a session of nnInteractive with a model that was read purely as data.
 
-    Our reader refuses checkpoints that contain code, and our tables replace the names of classes
-    in the plans, which the package would import and call.
+    Our reader rejects checkpoints that contain code. The class names in the model's plans, which
+    nnInteractive would import and call, are replaced from our own tables.
     """
     _close_network()
     _import_own_package(order["root"])
@@ -112,7 +112,7 @@ def _load_local(order: dict[str, Any]) -> Any:
 
 
 def _load_network(order: dict[str, Any]) -> Any:
-    """Return a session of a TorchScript or ONNX file with a recipe; its own code is never run."""
+    """Return a session of a TorchScript or ONNX file with a recipe, without running other code."""
     _close_network()
     _import_own_package(order["root"])
     from napari_mamamia.features.prompt.segmentation.network import NetworkSession
@@ -130,7 +130,7 @@ def _load_network(order: dict[str, Any]) -> Any:
 
 
 def _claim_remote(order: dict[str, Any]) -> Any:
-    """Return a session on a server; no environment variable is read for its key."""
+    """Claim a session on a server; the API key is not read from an environment variable."""
     # The client imports torch if it is there, which takes seconds, and does not need it.
     sys.modules["torch"] = None  # type: ignore[assignment]
     remote_session: Any = import_module("nnInteractive.inference.remote.remote_session")
@@ -147,7 +147,7 @@ def _claim_remote(order: dict[str, Any]) -> Any:
 
 
 def _check_packed(packed: bytes, most_voxels: int) -> None:
-    """Raise `ValueError` unless a packed array is a mask that fits into the image."""
+    """Raise `ValueError` if a packed array is not a mask that fits into the image."""
     n_axes, n_name = packed[6], packed[7]
     name = packed[_HEADER_BYTES : _HEADER_BYTES + n_name].decode("ascii", "replace")
     shape = struct.unpack_from(f"<{n_axes}q", packed, _HEADER_BYTES + n_name)
@@ -159,7 +159,7 @@ def _check_packed(packed: bytes, most_voxels: int) -> None:
 
 
 class Engine:
-    """One session of nnInteractive, here or on a server, and its mask."""
+    """A session of nnInteractive, local or on a server, with its mask."""
 
     def __init__(self) -> None:
         self._session: Any = None
@@ -167,12 +167,12 @@ class Engine:
         self._takes_spacing = False
 
     def open_local(self, order: dict[str, Any], _array: Any) -> dict[str, Any]:
-        """Load the model of a folder."""
+        """Load the nnInteractive model in a folder."""
         self._session = _load_local(order)
         return self._describe()
 
     def open_network(self, order: dict[str, Any], _array: Any) -> dict[str, Any]:
-        """Load the model of a recipe."""
+        """Load the model that a recipe describes."""
         self._session = _load_network(order)
         self._takes_spacing = True
         return self._describe()
@@ -196,7 +196,7 @@ class Engine:
         }
 
     def image(self, order: dict[str, Any], array: Any) -> dict[str, Any]:
-        """Set the image, and start with an empty mask."""
+        """Set the image and start with an empty mask."""
         properties = {"spacing": order["spacing_mm"]} if self._takes_spacing else None
         self._session.set_image(array[None], properties)
         self._mask = np.zeros(array.shape, np.uint8)
@@ -204,7 +204,7 @@ class Engine:
         return {}
 
     def start(self, order: dict[str, Any], array: Any) -> dict[str, Any]:
-        """Forget all prompts and begin from a mask."""
+        """Forget all prompts and start from a mask."""
         if array.any():
             whole = np.zeros(self._mask.shape, np.uint8)
             whole[_slices(order["box"])] = array
@@ -215,7 +215,7 @@ class Engine:
         return {}
 
     def prompt(self, order: dict[str, Any], array: Any) -> tuple[dict[str, Any], Any]:
-        """Return the box that a prompt changed, and the mask in it."""
+        """Return the box in which a prompt changed the mask, with the new mask in it."""
         # The refinement of nnInteractive draws from NumPy's global generator.
         np.random.seed(0)  # noqa: NPY002
         session, kind, box = self._session, order["kind"], order["box"]
@@ -234,7 +234,7 @@ class Engine:
         return {"box": ends}, np.ascontiguousarray(self._mask[_slices(ends)])
 
     def undo(self, _order: dict[str, Any], _array: Any) -> dict[str, Any]:
-        """Undo the last prompt; return the checksum of the mask."""
+        """Undo the last prompt, and return the checksum of the mask."""
         is_undone = bool(self._session.undo())
         return {"undone": is_undone, "crc": zlib.crc32(self._mask.data)}
 
@@ -244,7 +244,7 @@ def _slices(box: list[list[int]]) -> tuple[slice, ...]:
 
 
 def _kind_of(error: BaseException) -> str:
-    """Return the kind of a failure, for the client."""
+    """Return the kind of a failure, which the client converts into an error."""
     names = {cls.__name__ for cls in type(error).__mro__}
     if getattr(getattr(error, "response", None), "status_code", None) in (401, 403):
         return "key"
@@ -289,7 +289,7 @@ def _serve(source: Any, sink: IO[bytes]) -> None:
 
 
 def _limit_memory(n_bytes: int) -> None:
-    """Limit this process's memory, where the system can: a server may send too much."""
+    """Limit this process's memory if the system allows it, because a server may send too much."""
     try:
         resource: Any = import_module("resource")  # Windows has none
         resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
@@ -298,7 +298,7 @@ def _limit_memory(n_bytes: int) -> None:
 
 
 def _check() -> None:
-    """Import the package, and print its version as the last line."""
+    """Import nnInteractive, and print its version as the last line."""
     from nnInteractive.inference.inference_session import nnInteractiveInferenceSession as Session
 
     sys.stdout.write(json.dumps({"version": str(Session.INFERENCE_SESSION_VERSION)}) + "\n")

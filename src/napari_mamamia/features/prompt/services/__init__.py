@@ -1,1 +1,1 @@
-"""Prompts as steps of an editing session."""
+"""Services that turn prompts into steps of an editing session."""

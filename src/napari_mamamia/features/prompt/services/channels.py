@@ -1,4 +1,4 @@
-"""The image of a case that a prompt model sees."""
+"""The images of a case that a prompt model can see."""
 
 import hashlib
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _PICTURE_SIDE: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """An image: phase `plus`, minus phase `minus` if there is one."""
+    """An image for the model: phase `plus`, from which phase `minus` is subtracted if it is set."""
 
     name: str
     text: str
@@ -30,10 +30,10 @@ class Channel:
 
 
 def list_channels(case: Case) -> tuple[Channel, ...]:
-    """Return the images that a prompt model can see: the default first.
+    """Return the images of a case that a prompt model can see, with the default first.
 
-    They are the first subtraction ("subtraction"), the first phase after contrast ("post"), and
-    each phase by its number ("0", "1", ...).
+    They are the first subtraction ("subtraction"), the first post-contrast phase ("post"), and each
+    phase by its number ("0", "1", ...).
     """
     count, first = len(case.phases), case.n_before
     names = [phase_name(index, first) for index in range(count)]
@@ -48,12 +48,12 @@ def list_channels(case: Case) -> tuple[Channel, ...]:
 
 
 def choose_channel(case: Case, name: str = "") -> Channel:
-    """Return a case's channel by its name, or the default one.
+    """Return the channel of a case with a given name, or the default channel.
 
     Raises
     ------
     CaseError
-        If the case has no such channel.
+        If the case has no channel with this name.
     """
     channels = list_channels(case)
     if not name and channels:
@@ -69,9 +69,9 @@ def choose_channel(case: Case, name: str = "") -> Channel:
 
 
 def draw_channels(case: Case) -> tuple[SlicePicture, ...]:
-    """Return a picture of the middle slice of each channel of `list_channels`.
+    """Return a picture of the middle slice for each channel in `list_channels`.
 
-    The brightest half percent of a picture is white, and no enhancement is black.
+    The brightest 0.5 % of the pixels are white; in a subtraction, no enhancement is black.
     """
     frame = case.grid.display_frame()
     height, width = (case.grid.shape[axis] * case.grid.spacing_mm[axis] for axis in frame.order[1:])
@@ -91,19 +91,19 @@ def draw_channels(case: Case) -> tuple[SlicePicture, ...]:
 
 
 def _cut_middle(planes: NDArray[Any]) -> NDArray[np.float32]:
-    """Return every n-th pixel of the middle plane, at most 128 of a side."""
+    """Return every n-th pixel of the middle plane, so that no side has more than 128 pixels."""
     step = max(1, -(-max(planes.shape[1:]) // _PICTURE_SIDE))
     return np.nan_to_num(planes[len(planes) // 2, ::step, ::step].astype(np.float32))
 
 
 class ChannelImage:
-    """The voxels of a channel, computed on first use, in any thread; `array` is ``(z, y, x)``.
+    """The voxels of a channel, computed on first use in any thread; `array` is ``(z, y, x)``.
 
     Raises
     ------
     CaseError
-        On first use, if a voxel is not finite or all are equal: a prompt model answers such images
-        with an empty mask, without a word.
+        On first use, if a voxel is not finite or all voxels are equal; a prompt model would
+        silently return an empty mask for such an image.
     """
 
     def __init__(self, case: Case, channel: Channel) -> None:
@@ -112,7 +112,7 @@ class ChannelImage:
 
     @cached_property
     def array(self) -> NDArray[Any]:
-        """The voxels: float32 for a subtraction, else the type of the phase."""
+        """Return the voxels: float32 for a subtraction, otherwise in the data type of the phase."""
         report_progress(0, 1, "Preparing the image")
         channel, signal = self.channel, self.case.signal
         array: NDArray[Any] = signal[channel.plus]
@@ -123,7 +123,7 @@ class ChannelImage:
 
     @cached_property
     def sha256(self) -> str:
-        """The digest of the voxels, in their order and type."""
+        """Return the SHA-256 of the voxels, in their order and data type."""
         return hashlib.sha256(np.ascontiguousarray(self.array).data).hexdigest()
 
     def _require_usable(self, array: NDArray[Any]) -> None:

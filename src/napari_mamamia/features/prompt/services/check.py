@@ -1,4 +1,4 @@
-"""Findings of `mamamia check-computer` on prompt models."""
+"""What `mamamia check-computer` reports on prompt models."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from napari_mamamia.services.check_computer import Finding, State, without_names
 
 
 def check_prompt_models() -> Iterator[Finding]:
-    """Yield whether the environment for local prompt models exists and works."""
+    """Yield a finding on whether the environment for local prompt models exists and works."""
     from pathlib import Path
 
     stored = load_settings().get("environment", "")

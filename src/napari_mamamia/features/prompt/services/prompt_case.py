@@ -1,4 +1,4 @@
-"""Prompts on a case, one after another, for the command line and the library."""
+"""Apply prompts to a case one after another, for the command line and the library."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ OnInfo = Callable[[EngineInfo], None]
 
 @dataclass(frozen=True, slots=True)
 class PromptedMask:
-    """A mask made by prompts: the recorded steps, notes, and the saved file if there is one."""
+    """A mask made from prompts, with the recorded steps, notes, and the saved file, if any."""
 
     labels: LabelMap
     steps: tuple[Edit, ...]
@@ -46,27 +46,27 @@ def prompt_case(
     label: int = 1,
     on_info: OnInfo = require_accepted,
 ) -> PromptedMask:
-    """Ask a prompt model for a lesion of a case, and save the mask if there is a reader.
+    """Mark a lesion of a case with a prompt model, and save the mask if a reader is given.
 
     Parameters
     ----------
     case
         The case with its phases.
     prompts
-        In order.
+        The prompts, in the order in which they are applied.
     engine, settings
         The name of an engine in `PROMPT_ENGINES`, and its settings.
     channel
         The image that the model sees, see `list_channels`; "" for the default.
     start
-        A mask to begin with.
+        The mask from which the model starts, or None.
     workspace, reader
-        Where the mask of which reader is edited and saved, with its journal; without a reader
-        nothing is saved.
+        The workspace, and the reader whose mask is edited and saved there with its journal. If
+        there is no reader, nothing is saved.
     label
         The label that the prompts mark.
     on_info
-        Called with the description of the model before an image is sent.
+        Function that is called with the description of the model before an image is sent.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def prompt_case(
     ModelError
         If the model cannot be loaded, or fails.
     LicenceError
-        If its licence was not accepted.
+        If the model's licence was not accepted.
     """
     if engine not in PROMPT_ENGINES:
         names = ", ".join(PROMPT_ENGINES)

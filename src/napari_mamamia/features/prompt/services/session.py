@@ -1,10 +1,13 @@
 """`PromptSession`: a prompt model and an editing session that share one mask.
 
-Each prompt is one recorded step with its changed voxels, so undo, journal and replay work as for
-brush and growth, and never run a model. Before each prompt the mask is compared with the engine's.
-If they differ and the reader went back to a mask that prompts led to, by any number of undos, the
-engine takes back its last prompt or repeats those prompts, so it answers as if the later ones had
-never been. Otherwise it starts from the mask, without its earlier prompts.
+Each prompt is recorded as one step with its changed voxels. Undo, journal and replay therefore work
+as for brush strokes and never run a model.
+
+Before each prompt, the session's mask is compared with the engine's mask. They differ if the reader
+edited the mask or used undo. After undo, the mask may be one that earlier prompts produced. The
+engine then undoes its last prompt or runs those earlier prompts again, so that it answers as if the
+later prompts had never been made. In all other cases the engine starts from the mask and forgets
+its earlier prompts.
 """
 
 import zlib
@@ -39,11 +42,11 @@ from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.smartpaint.session.state import moved
 
 PROMPT_STEP: Final = "prompt"
-"""Name of the steps that prompts make, up to their bracket."""
+"""Name of the steps that prompts record, up to the bracket."""
 
 
 class History(StrEnum):
-    """The prompts that the engine knew when it answered."""
+    """Which earlier prompts the engine took into account for an answer."""
 
     CONTINUED = "continued"
     UNDONE = "last prompt taken back"
@@ -52,12 +55,12 @@ class History(StrEnum):
 
 
 MaskKey = tuple[Box, bytes]
-"""The box of a mask, and a digest of the voxels in it."""
+"""The bounding box of a mask, and a digest of the voxels in it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EngineState:
-    """The mask from which an engine started, its prompts since then, and the mask after them."""
+    """The mask from which an engine started, the prompts since then, and the resulting mask."""
 
     start: Region
     prompts: tuple[PlacedPrompt, ...]
@@ -67,10 +70,11 @@ class EngineState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PromptWork:
-    """One prompt on its way to the engine: the input of `run_prompt`.
+    """A prompt to be sent to the engine: the input of `run_prompt`.
 
-    `history` says what the engine does first; `mask` is its mask then, bool of the image's shape,
-    None if the engine has it already. `state` leads to that mask without a new start, if any does.
+    `history` says what the engine does first. `mask` is the mask that the engine then has (bool,
+    with the shape of the image), or None if it already has this mask. `state` is the state in which
+    the engine reaches this mask without starting anew, or None if there is no such state.
     """
 
     engine: PromptEngine
@@ -85,7 +89,7 @@ class PromptWork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PromptAnswer:
-    """The engine's answer: a region, and the prompts on which it is based."""
+    """The engine's answer: a region, and the prompts that it takes into account."""
 
     region: Region
     history: History
@@ -94,16 +98,17 @@ class PromptAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PromptOutcome:
-    """The recorded step, or None if no voxel changed, and notes to show."""
+    """The recorded step (None if no voxel changed), and notes to show."""
 
     step: Step | None
     notes: tuple[str, ...] = ()
 
 
 class PromptSession:
-    """Prompts on the mask of an editing session.
+    """Applies prompts to the mask of an editing session.
 
-    `prepare` and `finish` belong to the thread that edits; `run_prompt` may run in any thread.
+    `prepare` and `finish` must run in the thread that edits the mask; `run_prompt` may run in any
+    thread.
 
     Parameters
     ----------
@@ -112,7 +117,7 @@ class PromptSession:
     image
         The image that the model sees.
     engine, info
-        A connected engine, and its description.
+        A connected engine, and information on it.
     """
 
     def __init__(
@@ -130,17 +135,17 @@ class PromptSession:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a prompt waits for its answer."""
+        """Return whether a prompt has not been answered yet."""
         return self._current is not None
 
     def prepare(self, prompt: Prompt) -> PromptWork:
-        """Return the work for a prompt on the session's label.
+        """Prepare a prompt for the session's current label, as input of `run_prompt`.
 
         Raises
         ------
         CaseError
-            If the prompt does not fit the image, another one waits for its answer, or the label is
-            locked.
+            If the prompt does not fit the image, another prompt has not been answered yet, or the
+            label is locked.
         """
         if self._is_closed or self._current is not None:
             raise CaseError("the prompt model is busy or closed: wait for its answer, or cancel it")
@@ -163,7 +168,7 @@ class PromptSession:
         return work
 
     def _choose_history(self, mask: NDArray[np.bool_]) -> tuple[History, EngineState | None]:
-        """Return how the engine gets the session's mask, and the state with that mask."""
+        """Return how the engine gets the session's mask, and the engine state with that mask."""
         if not self._states or not self.engine.is_open:
             return History.MASK, None
         key, last = _key_of(mask), self._states[-1]
@@ -177,10 +182,10 @@ class PromptSession:
         return History.MASK, None
 
     def finish(self, work: PromptWork, answer: PromptAnswer) -> PromptOutcome | None:
-        """Record an answer as a step; None if it came too late and was dropped.
+        """Record an answer as a step; return None if the answer came too late and was dropped.
 
-        Voxels that the reader changed while the model ran stay as they are, unless the model
-        changed them too. Voxels that brush strokes or outlines hold stay in any case.
+        Voxels that the reader changed while the model was running are not overwritten, unless the
+        model changed them too. Voxels that brush strokes or outlines protect are never overwritten.
         """
         if self._is_closed or self._current is not work:
             return None
@@ -207,7 +212,7 @@ class PromptSession:
         return PromptOutcome(step, tuple(notes))
 
     def _follow_engine(self, work: PromptWork, answer: PromptAnswer) -> NDArray[np.bool_]:
-        """Change the engine's mask as an answer says; return its voxels before, in that region."""
+        """Update the copy of the engine's mask; return the region's voxels before the change."""
         own = self._engine_mask if work.mask is None else work.mask
         if own is None:
             raise CaseError("expected an answer to the current prompt, but found an older one")
@@ -228,7 +233,7 @@ class PromptSession:
     def _keep_held(
         self, new: NDArray[np.bool_], now: NDArray[np.bool_], box: Box, label: int
     ) -> int:
-        """Keep voxels that strokes hold inside or outside; return their number."""
+        """Restore voxels that strokes protect, inside or outside the mask; return their number."""
         if self.live.state.marked_box(label).is_empty:
             return 0
         hold = unpack_marks(self.live.state.words(label)[box.slices]).hold
@@ -237,16 +242,17 @@ class PromptSession:
         return int(np.count_nonzero(kept))
 
     def drop(self, work: PromptWork) -> None:
-        """Forget a prompt that failed or was cancelled; the mask is unchanged.
+        """Forget a prompt that failed or was cancelled; the mask is not changed.
 
-        The engine may have begun it or may still end, so the next prompt starts from the mask.
+        The engine may already be processing the prompt, or may still end. The next prompt therefore
+        starts from the mask.
         """
         if self._current is work:
             self._current = None
             self._engine_mask, self._states, self._in_step = None, [], None
 
     def close(self) -> None:
-        """End the engine; an answer on its way is dropped."""
+        """Stop the engine; an answer that is still pending is dropped."""
         self._is_closed, self._current = True, None
         self.engine.close()
 
@@ -274,7 +280,7 @@ class PromptSession:
 
 
 def run_prompt(work: PromptWork) -> PromptAnswer:
-    """Ask the engine; open it first if it ended, and start it from the mask if needed.
+    """Send a prompt to the engine, after opening or restarting the engine if necessary.
 
     Raises
     ------
@@ -303,7 +309,7 @@ def run_prompt(work: PromptWork) -> PromptAnswer:
 
 
 def _repeat_prompts(work: PromptWork, mask: NDArray[np.bool_]) -> bool:
-    """Start the engine again and repeat its prompts; return whether they lead to `mask`."""
+    """Restart the engine and run its prompts again; return whether they produce `mask`."""
     state, engine = work.state, work.engine
     if state is None or not state.prompts:
         return False
@@ -319,7 +325,7 @@ def _repeat_prompts(work: PromptWork, mask: NDArray[np.bool_]) -> bool:
 
 
 def _start_of(mask: NDArray[np.bool_]) -> Region:
-    """Return the region of a mask that an engine starts from; one voxel of an empty mask."""
+    """Return the region from which an engine starts; one voxel if the mask is empty."""
     box = Box.around(mask)
     if box.is_empty:
         box = Box((0, 0, 0), (1, 1, 1))
@@ -327,7 +333,7 @@ def _start_of(mask: NDArray[np.bool_]) -> Region:
 
 
 def _key_of(mask: NDArray[np.bool_], offset: tuple[int, int, int] = (0, 0, 0)) -> MaskKey:
-    """Return the key of a mask, or of a crop at `offset` that holds all of its voxels."""
+    """Return the key of a mask, or of a crop at `offset` that contains all of its voxels."""
     box = Box.around(mask)
     digest = blake2b(mask[box.slices].tobytes(), digest_size=16).digest()
     return box if box.is_empty else moved(box, offset), digest

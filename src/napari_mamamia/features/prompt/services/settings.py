@@ -1,4 +1,4 @@
-"""Settings of prompt models that are kept between sessions, and accepted licences."""
+"""Stored settings of prompt models, and the licences that the user has accepted."""
 
 from dataclasses import replace
 from typing import Final
@@ -16,18 +16,18 @@ _LICENCE: Final = "licence of "
 
 
 def load_settings() -> dict[str, str]:
-    """Return the stored settings of prompt models by name."""
+    """Return the stored settings of prompt models, by name."""
     stored = load_preferences().features
     return {name.removeprefix(_PREFIX): value for name, value in stored if name.startswith(_PREFIX)}
 
 
 def save_settings(changes: dict[str, str]) -> None:
-    """Store settings by name; others stay.
+    """Store settings by name; other stored settings are not changed.
 
     Raises
     ------
     SaveError
-        If the system refuses to write.
+        If the system does not allow writing.
     """
     preferences = load_preferences()
     merged = {**dict(preferences.features), **{f"{_PREFIX}{k}": v for k, v in changes.items()}}
@@ -35,23 +35,23 @@ def save_settings(changes: dict[str, str]) -> None:
 
 
 def is_accepted(info: EngineInfo) -> bool:
-    """Return whether the user accepted the licence of a model, with the same words."""
+    """Return whether the user has accepted the licence of a model with exactly this text."""
     return load_settings().get(_LICENCE + info.model) == info.licence
 
 
 def accept_licence(info: EngineInfo) -> None:
-    """Store that the user accepted the licence of a model.
+    """Store that the user has accepted the licence of a model.
 
     Raises
     ------
     SaveError
-        If the system refuses to write.
+        If the system does not allow writing.
     """
     save_settings({_LICENCE + info.model: info.licence})
 
 
 def require_accepted(info: EngineInfo) -> None:
-    """Raise `LicenceError` if the licence of a model was not accepted yet."""
+    """Raise `LicenceError` if the user has not accepted the licence of a model."""
     if is_accepted(info):
         return
     text = f"the licence {info.licence}"

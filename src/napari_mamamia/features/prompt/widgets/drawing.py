@@ -1,4 +1,4 @@
-"""The mouse tool of the Prompt page: points, boxes, scribbles and outlines on a slice."""
+"""The mouse tool of the Prompt page, which draws points, boxes, scribbles and outlines."""
 
 from collections.abc import Iterator
 from types import MappingProxyType
@@ -32,7 +32,7 @@ KIND_TEXTS: Final = MappingProxyType(
 
 
 def box_on_slice(first: Voxel, last: Voxel, axis: int) -> tuple[Voxel, Voxel]:
-    """Return the first voxel and the voxel after the last of a drag on one slice.
+    """Convert a drag on one slice to a box: its first voxel, and the voxel after its last.
 
     Examples
     --------
@@ -48,9 +48,10 @@ def box_on_slice(first: Voxel, last: Voxel, axis: int) -> tuple[Voxel, Voxel]:
 
 
 class PromptDrawing(WindowPart):
-    """Draws one prompt per drag; `drawn` carries kind, voxels and whether they are included.
+    """Draws one prompt per drag of the mouse.
 
-    The signal `tool_changed` reports another tool.
+    The signal `drawn` carries the kind, the voxels, and whether they are included. The signal
+    `tool_changed` is emitted when a tool is turned on or off.
     """
 
     drawn = Signal(object, object, bool)
@@ -68,17 +69,17 @@ class PromptDrawing(WindowPart):
         self.attach(self._scene.viewer)
 
     def attach(self, viewer: Any) -> None:
-        """Also draw in this view of the case."""
+        """Also allow drawing in another view of the case."""
         viewer.mouse_drag_callbacks.append(self._follow_drag)
 
     @property
     def kind(self) -> PromptKind | None:
-        """The kind of the active tool, or None."""
+        """Return the kind of the active tool, or None."""
         mode = self._active_tool.mode_of(OWNER)
         return PromptKind(mode) if mode else None
 
     def turn_on(self, kind: PromptKind, *, is_including: bool) -> None:
-        """Turn a tool on; the right button swaps including and excluding."""
+        """Turn a tool on; the right mouse button swaps including and excluding."""
         self.is_including = is_including
         what = tr("in the lesion") if is_including else tr("not in the lesion")
         self._marks.prepare()
@@ -86,7 +87,7 @@ class PromptDrawing(WindowPart):
         self._active_tool.turn_on(MouseTool(OWNER, kind.value, name, PAGE, waits=True))
 
     def turn_off(self) -> None:
-        """Turn the tool off."""
+        """Turn the active tool off."""
         self._active_tool.turn_off(OWNER)
 
     # -------------------------------------------------------------------- inner
@@ -127,7 +128,7 @@ class PromptDrawing(WindowPart):
         self.drawn.emit(kind, tuple(points), is_including)
 
     def _find_voxel(self, event: Any, axis: int, index: int) -> Voxel:
-        """Return the place of the pointer on a slice, clipped to the image."""
+        """Return the position of the pointer on a slice, clipped to the image."""
         grid = self._scene.grid
         place = self._scene.view.place_at(event.position)
         if grid is None or place is None:

@@ -1,4 +1,4 @@
-"""Connects the Prompt page, the tool on the image, the editing session and the prompt model."""
+"""Connects the Prompt page, the drawing tool, the editing session and the prompt model."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +28,7 @@ LANE: Final = "prompt model"
 
 
 def make_prompt(panel: DockParts, page: PromptPage) -> "PromptFlow":
-    """Return the controller of the Prompt page."""
+    """Create the controller of the Prompt page."""
     tools = panel.tools
     drawing = PromptDrawing(panel.context, tools.active_tool, tools.aim, panel.marks)
     panel.planes.links.brushes.append(drawing.attach)
@@ -43,14 +43,14 @@ def make_prompt(panel: DockParts, page: PromptPage) -> "PromptFlow":
 
 
 class MaskKeys:
-    """Undo and the other keys of the mask while a prompt tool is on, as on the Refine page."""
+    """Keyboard shortcuts for the mask, such as undo, while a prompt tool is on."""
 
     def __init__(self, panel: DockParts) -> None:
         self._panel = panel
         self._bound: tuple[Any, Any] | None = None
 
     def bind(self, *, is_on: bool) -> None:
-        """Bind the keys on the layer of the mask, or release them."""
+        """Bind the shortcuts to the mask layer, or release them."""
         panel, tool = self._panel, self._panel.active_tool.tool
         bound, self._bound = self._bound, None
         # A tool of the Refine page has bound the same keys just now.
@@ -65,9 +65,9 @@ class MaskKeys:
 
 
 class PromptFlow(WindowPart):
-    """Starts and stops the model, and turns each prompt into a step of the mask.
+    """Controller that starts and stops the model, and turns each prompt into a step of the mask.
 
-    The model belongs to one editing session: another case or mask ends it.
+    The model belongs to one editing session and is stopped when another case or mask is opened.
     """
 
     def __init__(
@@ -106,13 +106,13 @@ class PromptFlow(WindowPart):
 
     @property
     def prompts(self) -> PromptSession | None:
-        """The prompts on the open mask, or None while no model runs."""
+        """Return the prompt session of the open mask, or None if no model is running."""
         return self._prompts
 
     # ------------------------------------------------------------ start and stop
 
     def start(self) -> None:
-        """Load the model or connect to the server; an empty mask is made if there is none."""
+        """Load the model or connect to the server; create an empty mask if there is none."""
         case, live = self._session.case, self._editing.live
         if case is None or not case.is_loaded:
             self.page.say(tr("The phases are still being read: try again in a moment."), "warning")
@@ -149,7 +149,7 @@ class PromptFlow(WindowPart):
         then: Callable[[Any], object],
         discard: Callable[[Any], object] | None = None,
     ) -> None:
-        """Run a job that starts the model; every other outcome than `then` stops the model."""
+        """Run a job that starts the model; unless it reaches `then`, the model is stopped."""
         live, page = self._live, self.page
         page.show_state(State.STARTING, self._info)
         page.say(tr("Starting…"))
@@ -202,7 +202,7 @@ class PromptFlow(WindowPart):
         self._run(lambda: engine.set_image(image.array, image.case.grid.spacing_mm), begin)
 
     def stop(self, text: str = "") -> None:
-        """End the model; the mask stays."""
+        """Stop the model; the mask is kept."""
         engine, was_on = self._engine, self._live is not None
         self._live = self._image = self._engine = self._info = self._prompts = None
         self._drawing.turn_off()
@@ -217,7 +217,7 @@ class PromptFlow(WindowPart):
         self.page.say(text)
 
     def close(self) -> None:
-        """End the model, because the window closes."""
+        """Stop the model, because the window closes."""
         engine, self._engine, self._live, self._prompts = self._engine, None, None, None
         if engine is not None:
             engine.close()
@@ -238,12 +238,12 @@ class PromptFlow(WindowPart):
             self.page.show_error(error)
 
     def ask(self, prompt: Prompt) -> None:
-        """Ask the model for a prompt on the open mask.
+        """Send a prompt on the open mask to the model.
 
         Raises
         ------
         CaseError
-            If the prompt does not fit the image, or another one waits for its answer.
+            If the prompt does not fit the image, or another prompt has not been answered yet.
         """
         prompts, page = self._prompts, self.page
         if prompts is None:
@@ -304,7 +304,7 @@ class PromptFlow(WindowPart):
             self.start()
 
     def _withdraw_text(self) -> None:
-        """Withdraw the text on the last prompt once the mask changes again."""
+        """Remove the message about the last prompt once the mask changes again."""
         if self._prompts is not None and not self._prompts.is_waiting:
             self.page.say("")
 

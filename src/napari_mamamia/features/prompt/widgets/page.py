@@ -1,4 +1,4 @@
-"""The Prompt page: the model or server, its licence, the tools, and what happened."""
+"""The Prompt page: the model or server, its licence, the tools, and messages."""
 
 from dataclasses import asdict, dataclass
 from enum import Enum, auto
@@ -76,7 +76,7 @@ _ENGINE_TEXTS: Final = MappingProxyType(
 
 
 class State(Enum):
-    """The state of the page."""
+    """The state of the Prompt page."""
 
     IDLE = auto()
     STARTING = auto()
@@ -87,7 +87,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The settings of all engines; only the rows of the chosen engine are shown."""
+    """Controls for the settings of all engines; only those of the selected engine are shown."""
 
     model: Path | None = option(
         None,
@@ -141,10 +141,11 @@ class _Options:
 
 
 class PromptPage(Page):
-    """The page; `kind_wanted` carries a `PromptKind`, or None for no tool.
+    """The Prompt page.
 
-    The signals `start_wanted`, `stop_wanted`, `cancel_wanted` and `accept_wanted` report clicks;
-    `including_changed` reports that prompts mark the lesion, or what is not in it.
+    The signal `kind_wanted` carries a `PromptKind`, or None for no tool. `start_wanted`,
+    `stop_wanted`, `cancel_wanted` and `accept_wanted` are emitted on clicks. `including_changed`
+    carries whether prompts mark the lesion or tissue outside it.
     """
 
     start_wanted = Signal()
@@ -208,22 +209,22 @@ class PromptPage(Page):
 
     @property
     def engine_name(self) -> str:
-        """The name of the chosen engine."""
+        """Return the name of the selected engine."""
         return str(self.engine.currentData())
 
     @property
     def settings(self) -> EngineSettings:
-        """The settings of the chosen engine."""
+        """Return the settings of the selected engine."""
         return EngineSettings(**asdict(self.form.settings()))
 
     @property
     def storable(self) -> dict[str, str]:
-        """The settings of the chosen engine to keep; those of other engines stay as stored."""
+        """Return the settings of the selected engine that are stored for the next session."""
         rows, settings = self.form.rows, self.settings
         return {n: str(getattr(settings, n) or "") for n in _STORED if not rows[n].isHidden()}
 
     def show_stored(self, stored: dict[str, str]) -> None:
-        """Fill in the settings of an earlier session."""
+        """Fill in the settings stored in an earlier session."""
         self.engine.setCurrentIndex(max(self.engine.findData(stored.get("engine")), 0))
         devices = self.fields["device"]
         for name in _STORED:
@@ -234,7 +235,7 @@ class PromptPage(Page):
     def show_channels(
         self, channels: tuple[Channel, ...], pictures: tuple[SlicePicture, ...] = ()
     ) -> None:
-        """Offer each image of a case once, the default first; an existing choice stays."""
+        """Offer each image of a case, with the default first; an existing selection is kept."""
         before = self.channel.currentData()
         self.channel.clear()
         for index, channel in enumerate(channels):
@@ -251,7 +252,7 @@ class PromptPage(Page):
         self.channel.setCurrentIndex(max(self.channel.findData(before), 0))
 
     def show_state(self, state: State, info: EngineInfo | None = None) -> None:
-        """Show the controls of a state; `info` describes the model."""
+        """Show the controls for a state; `info` describes the model."""
         is_on = state in (State.READY, State.ASKING)
         self.setup.setVisible(state in (State.IDLE, State.STARTING))
         self.setup.setEnabled(state is State.IDLE)
@@ -285,13 +286,13 @@ class PromptPage(Page):
             control.setChecked(each is kind)
 
     def say(self, text: str, level: str = "hint") -> None:
-        """Show what happened."""
+        """Show a message."""
         set_level(self.state, level)
         self.state.setText(text)
         self.state.setVisible(bool(text))
 
     def show_error(self, error: Exception) -> None:
-        """Show an error and the controls that fix it."""
+        """Show an error, and the controls with which the user can fix it."""
         remedies = error.remedies if isinstance(error, MamamiaError) else ()
         names = [remedy.option for remedy in remedies]
         if "allow_plain_http" in names:
@@ -356,7 +357,7 @@ class PromptPage(Page):
         self.including_changed.emit()
 
     def _follow_choice(self) -> None:
-        """Show the rows of the chosen engine, and what leaves the computer."""
+        """Show the controls of the selected engine, and which data leave this computer."""
         is_remote = self.engine_name == "remote"
         for name, line in self.form.rows.items():
             if name != "allow_plain_http":

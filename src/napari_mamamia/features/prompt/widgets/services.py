@@ -1,4 +1,4 @@
-"""Services of the Prompt page; tests replace single functions."""
+"""Service functions of the Prompt page, which tests can replace one by one."""
 
 from napari_mamamia.features.prompt.segmentation.engine import EngineSettings, PromptEngine
 from napari_mamamia.features.prompt.segmentation.engines import PROMPT_ENGINES
@@ -13,12 +13,12 @@ from napari_mamamia.widgets.base.service_record import ServiceSet
 
 
 def make_engine(name: str, settings: EngineSettings) -> PromptEngine:
-    """Return an engine by its name, not connected yet."""
+    """Make the engine with a given name, which is not connected yet."""
     return PROMPT_ENGINES[name].make(settings)
 
 
 class PromptServices(ServiceSet):
-    """The services of the Prompt page; omitted fields are the real functions."""
+    """The service functions of the Prompt page; the default of each field is the real function."""
 
     make_engine = staticmethod(make_engine)
     run_prompt = staticmethod(run_prompt)

@@ -273,7 +273,7 @@ def read_study_events(folder: Path, origin: str, before: EventLog) -> tuple[bool
 def require_same_study(
     folder: Path, origin: str, before: tuple[int, int, int] | None
 ) -> tuple[int, int, int]:
-    """Check that a folder holds the same study; return size, time and inode of the study file.
+    """Check that a folder contains the same study; return size, time and inode of the study file.
 
     The modification time is in nanoseconds. With these values, a change is detected without reading
     the file.
@@ -281,7 +281,7 @@ def require_same_study(
     Raises
     ------
     OSError
-        If the folder holds a different study than before.
+        If the folder contains a different study than before.
     """
     status = stat_study(folder)
     stamp = (status.st_size, status.st_mtime_ns, status.st_ino)

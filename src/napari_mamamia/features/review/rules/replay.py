@@ -494,7 +494,7 @@ class ReviewState:
     waiting: tuple[Refusal, ...] = ()
 
     def case(self, key: str) -> CaseView:
-        """Return one case; raise `CaseError` for an unknown key."""
+        """Return the case with a given key; raise `CaseError` if the key is unknown."""
         self.study.case(key)
         return next(view for view in self.cases if view.key == key)
 

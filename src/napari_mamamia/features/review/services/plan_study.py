@@ -171,7 +171,7 @@ def freeze_study(
     Raises
     ------
     CaseError
-        If a case cannot be read and `is_complete` is on, a key is invalid, or its owner is not a
+        If a case cannot be read and `is_complete` is True, a key is invalid, or its owner is not a
         lead.
     SaveConflictError
         If the folder is not empty.
@@ -556,7 +556,7 @@ def describe_triggers(triggers: review.Triggers) -> str:
 
     Examples
     --------
-    >>> describe_triggers(Triggers(0.6, None, 12.5, False, True))
+    >>> describe_triggers(review.Triggers(0.6, None, 12.5, False, True))
     'Readings disagree: Dice below 0.6, HD95 above 12.5 mm, another answer'
     """
     parts = [

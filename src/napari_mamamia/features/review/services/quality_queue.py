@@ -67,7 +67,7 @@ def make_queue(
     FormatError, CaseError
         If a table is invalid.
     SaveConflictError
-        If a file exists and `overwrite` is off.
+        If a file exists and `overwrite` is False.
     """
     report_progress(0, 2, "Reading the scores")
     rows = Share(scores).run(_read_scores)
@@ -149,7 +149,7 @@ def make_capture(
     FormatError, CaseError
         If a file is invalid, or a case is not in the queue.
     SaveConflictError
-        If a file exists and `overwrite` is off.
+        If a file exists and `overwrite` is False.
     """
     is_error = Share(marks).run(quality_files.read_marks)
     capture = quality.follow_capture(Share(queue).run(quality_files.read_queue), is_error, target)

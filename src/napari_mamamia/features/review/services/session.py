@@ -360,7 +360,7 @@ class ReviewSession:
         parents: Sequence[str] = (),
         how: Iterable[tuple[str, str]] = (),
     ) -> Event:
-        """Decide a case that is in adjudication.
+        """Record the decision on a case that is in adjudication.
 
         Parameters
         ----------

@@ -55,7 +55,7 @@ _LANE: Final = "review"
 
 
 class Judging(WindowPart):
-    """Controller that connects the adjudicator's view, the client and the displayed case.
+    """A controller that connects the adjudicator's view, the client and the displayed case.
 
     The signal `stepped` is emitted after a case was opened, decided, accepted, reopened or returned
     to the queue.
@@ -421,7 +421,7 @@ _ONE_STUDY: Final = tr(
 
 
 class Planning(WindowPart):
-    """Controller that connects the form for a new study with the services.
+    """A controller that connects the form for a new study with the services.
 
     The signal `frozen` is emitted with the folder of the new study and the SHA-256 of its study
     file.
@@ -496,7 +496,7 @@ class Planning(WindowPart):
 
 
 class Leading(WindowPart):
-    """Controller that connects the lead's view with the services."""
+    """A controller that connects the lead's view with the services."""
 
     def __init__(self, context: WindowContext, view: ProgressView) -> None:
         super().__init__(context)
@@ -517,7 +517,7 @@ class Leading(WindowPart):
 
 
 class Signing(WindowPart):
-    """Controller that connects the view of signatures and keys with the client.
+    """A controller that connects the view of signatures and keys with the client.
 
     The signal `stepped` is emitted after each step.
     """
@@ -583,7 +583,7 @@ class Signing(WindowPart):
 
 
 class ReviewFlow(WindowPart):
-    """Controller that connects the Review page, the client and the views.
+    """A controller that connects the Review page, the client and the views.
 
     The signal `shown_wanted` requests the Review page.
     """

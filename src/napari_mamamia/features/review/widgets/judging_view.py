@@ -415,7 +415,7 @@ class JudgingView(QWidget):
         self.note.setVisible(bool(text))
 
     def ask_reason(self) -> None:
-        """Ask for the reason of a decision, and put the cursor into its field."""
+        """Ask for the reason for a decision, and put the cursor into the field."""
         self.say(judging_texts.NO_REASON)
         self.reason.setFocus()
 

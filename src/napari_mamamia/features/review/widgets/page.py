@@ -77,7 +77,7 @@ class _Tabs(QTabBar):
 
 
 class ReviewPage(QWidget):
-    """The Review page; `leave_wanted` requests to leave the study.
+    """The Review page; the signal `leave_wanted` requests that the study be closed.
 
     `planning_wanted` reports that the form of a new study is about to be shown.
 

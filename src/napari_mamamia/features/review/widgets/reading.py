@@ -56,7 +56,7 @@ def choose_images_folder() -> Path | None:
 
 
 class Reading(WindowPart):
-    """Controller that connects the reader's view, the client and the displayed case.
+    """A controller that connects the reader's view, the client and the displayed case.
 
     The signal `shown_wanted` requests the Review page, because an action is needed there. `stepped`
     is emitted after a case was opened, submitted or returned.

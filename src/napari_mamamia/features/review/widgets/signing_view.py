@@ -443,5 +443,5 @@ class SigningView(QWidget):
 def _make_secret(
     name: str, tip: str, hint: str, on_return: Callable[[], object] | None = None
 ) -> QLineEdit:
-    """Return a field for a passphrase, and call a function on Enter."""
+    """Make a passphrase field that calls a function on Enter."""
     return line_edit(name, tip, hint, on_return=on_return, is_secret=True)

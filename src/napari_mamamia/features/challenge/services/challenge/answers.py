@@ -1,4 +1,4 @@
-"""Freeze the truth of a defined challenge, measure the answers of a team, and rank the teams."""
+"""Freeze the truth of a challenge with its own definition, and measure the teams' answers."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +63,7 @@ _REMEDY: Final = "run the challenge again"
 
 @dataclass(frozen=True, slots=True)
 class AnswerValues:
-    """The values of a team's cases by measure, and its unusable cases with reasons."""
+    """A team's case values by measure, and its unusable cases with reasons."""
 
     definition: str
     measures: tuple[MeasuredCases, ...]
@@ -71,7 +71,7 @@ class AnswerValues:
 
     @property
     def by_id(self) -> Mapping[str, MeasuredCases]:
-        """Return the values by the measure's id."""
+        """Return the case values by the id of their measure."""
         return {measure.id: measure for measure in self.measures}
 
 
@@ -79,7 +79,7 @@ _VALUES: Final = RecordCodec(AnswerValues, _REMEDY)
 
 
 def read_definitions(opened: OpenChallenge) -> tuple[ChallengeDefinition, ...]:
-    """Return the frozen definitions of a challenge, or the MAMA-MIA definitions of its task."""
+    """Return the frozen definitions of a challenge, or the built-in MAMA-MIA ones of its task."""
     challenge = opened.challenge
     if challenge.definitions:
         return tuple(read_frozen(opened.folder / file.name) for file in challenge.definitions)
@@ -88,18 +88,18 @@ def read_definitions(opened: OpenChallenge) -> tuple[ChallengeDefinition, ...]:
 
 
 def find_definition(opened: OpenChallenge, kind: AnswerKind) -> ChallengeDefinition:
-    """Return the definition of a kind of answer."""
+    """Return the challenge's definition for a kind of answer."""
     return next(one for one in read_definitions(opened) if one.answer.kind is kind)
 
 
 def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
-    """Return notes on a definition's measures after checking them.
+    """Check a definition's measures, and return notes on them.
 
     Raises
     ------
     FormatError
-        If a measure, an argument or the formula is unknown, or if missing answers get the worst
-        value but a measure that ranks has none.
+        If a measure or an argument is unknown, the formula is invalid, or missing answers get the
+        worst value although a ranking measure has no worst value.
     """
     if definition.has_own_files:
         measure_rules(definition)
@@ -144,7 +144,7 @@ def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
 
 
 def _require_worst(definition: ChallengeDefinition) -> tuple[str, ...]:
-    """Return notes on measures of all cases that rank a team with a missing answer last."""
+    """Return notes on measures of all cases that rank a team last if an answer is missing."""
     if definition.missing is not MissingAnswer.WORST:
         return ()
     of_cases: list[str] = []
@@ -175,7 +175,7 @@ def _require_formula(definition: ChallengeDefinition, names: Sequence[str]) -> N
 def find_sites(
     definition: ChallengeDefinition, case_ids: Sequence[str], cohort: Cohort | None
 ) -> dict[str, str]:
-    """Return the site of each case by the column that a definition names, {} if it names none.
+    """Return the site of each case from the definition's site column, or {} if it has none.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def find_sites(
     Raises
     ------
     FormatError
-        If there is no table, or no case has a site in it.
+        If there is no clinical table, or it has no site for any case.
     """
     column = definition.ranking.sites
     if not column:
@@ -216,7 +216,7 @@ def find_sites(
 
 
 def measure_scores(definition: ChallengeDefinition, rows: Sequence[CaseScore]) -> AnswerValues:
-    """Return the values of measures that are columns of the table of scores."""
+    """Return the values of the measures that are columns of the score table."""
     measures = []
     for measure in definition.measures:
         worst = () if measure.worst is None else ((measure.worst,),)
@@ -232,13 +232,13 @@ def measure_scores(definition: ChallengeDefinition, rows: Sequence[CaseScore]) -
 
 
 def measure_rules(definition: ChallengeDefinition) -> tuple[MeasureRule, ...]:
-    """Return the measures of a definition with their functions of all rows.
+    """Return the measures of a definition with the functions that combine all rows.
 
     Raises
     ------
     FormatError
-        If a measure is not registered, is for other answers, or does not take its arguments; or a
-        formula cannot be evaluated.
+        If a measure is not registered, is for a different kind of answer, or does not accept its
+        arguments, or if a formula cannot be evaluated.
     """
     rules = []
     for measure in definition.measures:
@@ -255,12 +255,12 @@ def measure_rules(definition: ChallengeDefinition) -> tuple[MeasureRule, ...]:
 
 
 def find_measure(definition: ChallengeDefinition, measure: Measure) -> ChallengeMeasure | None:
-    """Return a registered measure, None for a number of masks or responses that a profile defines.
+    """Return a registered measure, or None if a profile defines the measure.
 
     Raises
     ------
     FormatError
-        If the measure is not registered, or is for other answers.
+        If the measure is not registered, or is for a different kind of answer.
     """
     if not definition.has_own_files and measure.of not in MEASURES:
         return None
@@ -268,7 +268,7 @@ def find_measure(definition: ChallengeDefinition, measure: Measure) -> Challenge
 
 
 def has_mask_measures(definition: ChallengeDefinition) -> bool:
-    """Return whether masks are measured by label, or by measures of packages."""
+    """Return whether masks are measured by label, or by measures from other packages."""
     return definition.answer.kind is AnswerKind.MASKS and bool(
         definition.answer.labels or any(measure.of in MEASURES for measure in definition.measures)
     )
@@ -302,9 +302,9 @@ def _take_arguments(function: Callable[..., Any], measure: Measure) -> dict[str,
 def list_truth(
     definition: ChallengeDefinition, folder: Path
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the ids of the cases, and the names of all files of the truth below `folder`.
+    """Return the case ids, and the names of all truth files in a folder.
 
-    A case may lack files besides its first one, such as a mask without a tumour.
+    Only the first file of a case is required; for example, a case without a tumour may lack a mask.
 
     Raises
     ------
@@ -336,14 +336,14 @@ def list_truth(
 def freeze_code(
     definitions: Sequence[ChallengeDefinition], models: Sequence[str] = ()
 ) -> tuple[PluginCode, ...]:
-    """Return the code of all measures and models that installed packages add.
+    """Return the frozen code of all measures and models from other installed packages.
 
     Parameters
     ----------
     definitions
         The definitions of a challenge.
     models
-        Texts of its models, such as ``threshold:1.75``.
+        The models of the challenge, such as ``threshold:1.75``.
     """
     used: list[tuple[Registry[Any], str]] = [
         (MEASURES if measure.of in MEASURES else METRIC_REGISTRY, measure.of)
@@ -356,7 +356,7 @@ def freeze_code(
 
 
 def find_changed_code(codes: Sequence[PluginCode]) -> list[str]:
-    """Describe each measure or model whose package or code differs from its frozen state."""
+    """Describe each measure or model whose package or code has changed since it was frozen."""
     changes = []
     registries: tuple[Registry[Any], ...] = (MEASURES, METRIC_REGISTRY, MODELS)
     for frozen in codes:
@@ -376,7 +376,7 @@ Models: TypeAlias = Mapping[str, Callable[..., Any]]
 
 
 def load_models(texts: Mapping[str, str], folder: Path) -> Models:
-    """Return models by role from texts such as ``threshold:1.75`` or ``alexnet:weights.npz``.
+    """Load models by role from strings such as ``threshold:1.75`` or ``alexnet:weights.npz``.
 
     Parameters
     ----------
@@ -410,14 +410,14 @@ def load_models(texts: Mapping[str, str], folder: Path) -> Models:
 def measure_answers(
     opened: OpenChallenge, definition: ChallengeDefinition, folder: Path
 ) -> AnswerValues:
-    """Return the values of all cases of a submission; errors as `measure_folder`.
+    """Measure all cases of a submission; the errors are those of `measure_folder`.
 
     Parameters
     ----------
     opened
         The challenge.
     definition
-        Its definition.
+        The definition to use.
     folder
         The folder of the submission's files.
     """
@@ -435,7 +435,7 @@ def measure_folder(
     case_ids: Sequence[str],
     models: Models,
 ) -> AnswerValues:
-    """Return the values of the cases of a submission.
+    """Measure the cases of a submission.
 
     Parameters
     ----------
@@ -453,7 +453,7 @@ def measure_folder(
     Raises
     ------
     MamamiaError
-        If the system refuses to read a file, or the table of a submission cannot be read.
+        If the system does not allow reading a file, or the submission's table cannot be read.
     """
     answers: dict[str, Any] | None = None
     if "{id}" not in definition.answer.file:
@@ -475,7 +475,7 @@ def measure_folder(
 
 @dataclass(slots=True)
 class _TeamMeasures:
-    """The values of a team by measure, while its cases are measured."""
+    """Collects a team's values by measure while its cases are measured."""
 
     specs: tuple[tuple[Measure, ChallengeMeasure], ...]
     values: dict[str, list[CaseValue]]
@@ -483,7 +483,7 @@ class _TeamMeasures:
     unusable: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, case: CaseAnswer, reason: str) -> None:
-        """Measure a case; `reason` says why it has no answer."""
+        """Measure a case; if it has no answer, `reason` says why."""
         for measure, spec in self.specs:
             if measure.id in self.problems:
                 continue
@@ -499,7 +499,7 @@ class _TeamMeasures:
             self.unusable.append((case.case_id, reason))
 
     def finish(self) -> tuple[MeasuredCases, ...]:
-        """Return the values of each measure, () with the reason if it cannot be computed."""
+        """Return the values of each measure; () with the reason if it cannot be computed."""
         return tuple(
             MeasuredCases(name, () if name in self.problems else tuple(values),
                           self.problems.get(name, ""))
@@ -547,7 +547,7 @@ def _find_misfit(image: Any, truth: Mapping[str, Any]) -> str:
 def measure_case(
     spec: ChallengeMeasure, measure: Measure, case_id: str, answer: Any, inputs: Sequence[Any]
 ) -> CaseValue:
-    """Return the value of a case.
+    """Compute the value of a measure for a case.
 
     Parameters
     ----------
@@ -586,12 +586,12 @@ def _as_rows(value: Any) -> tuple[tuple[float, ...], ...]:
 
 
 def values_name(definition: ChallengeDefinition) -> str:
-    """Return the name of the file of values below an attempt's folder."""
+    """Return the path of the values file, relative to an attempt's folder."""
     return f"{ANSWERS}/{definition.name}.json"
 
 
 def write_values(values: AnswerValues, folder: Path) -> str:
-    """Write the values of a team below the folder of its attempt; return the file's name."""
+    """Write a team's values to its attempt's folder, and return the file's name."""
     name = f"{ANSWERS}/{values.definition}.json"
     write_json(_VALUES.plain(values), folder / name, overwrite=True)
     return name
@@ -599,5 +599,5 @@ def write_values(values: AnswerValues, folder: Path) -> str:
 
 @reads("the values of a submission", _REMEDY)
 def read_values(path: Path) -> AnswerValues:
-    """Return the values of a team."""
+    """Read a team's values from a file."""
     return _VALUES.record(read_json(path), path)

@@ -1,4 +1,4 @@
-"""Score a sealed submission: check the inputs, list its violations, read its sealed answers.
+"""Score a sealed submission: check inputs, list contract violations, read its answers.
 
 A team receives a table of problems and the last lines of its program's log. Neither reveals the
 cases: ids are replaced by numbers, and text that looks like a secret is removed.
@@ -84,7 +84,7 @@ _LONGEST: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class HandedResponses:
-    """A response for each frozen case, or why nothing is scored and each contract violation."""
+    """The response for each frozen case, or why nothing is scored; and all violations."""
 
     rows: tuple[ResponseRow, ...] = ()
     problem: str = ""
@@ -97,7 +97,7 @@ def pair_masks(
     case_ids: Sequence[str],
     unknown: tuple[str, ...] = (),
 ) -> FoundPairs:
-    """Return reference and mask of each case; None for a mask that was not submitted.
+    """Pair each case's reference with its submitted mask, or with None if there is none.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def pair_masks(
     case_ids
         The cases.
     unknown
-        Names of masks of other cases, for messages.
+        Names of masks of unknown cases, for messages.
     """
     references = {case.case_id: case.reference for case in opened.challenge.cases}
     root = opened.reference
@@ -122,7 +122,7 @@ def pair_masks(
 def pair_files(
     references: Mapping[str, Path | None], handed: MaskListing, unknown: tuple[str, ...] = ()
 ) -> FoundPairs:
-    """Return reference and mask of each case; None for a mask that was not submitted.
+    """Pair each case's reference with its submitted mask, or with None if there is none.
 
     Parameters
     ----------
@@ -148,16 +148,16 @@ def pair_files(
 
 
 def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:
-    """Call `score`, and once again if a case has no result.
+    """Call `score`; if a case has no result, call it a second time.
 
-    A mask that cannot be decoded is the team's fault and gets that status. A mask that the system
-    cannot read at the moment is not the team's fault.
+    A mask that cannot be decoded is the team's fault, and its status says so. A mask that the
+    system currently cannot read is not the team's fault and causes an error.
 
     Raises
     ------
     FormatError
-        If the system refuses to read a file, since the case would be scored as the worst although
-        the submission is not at fault.
+        If the system cannot read a file; otherwise the case would get the worst score although the
+        submission is not at fault.
     CaseError
         If the process that scores a case ends without an answer or exceeds its time, which may also
         depend on memory, other load and the cluster.
@@ -181,10 +181,10 @@ def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:
 
 
 def read_responses(opened: OpenChallenge, table: Path) -> HandedResponses:
-    """Return the responses of a table if it has exactly one row for every frozen case.
+    """Read a table of responses, which must have exactly one row for every frozen case.
 
-    Otherwise nothing is scored: under any rule for missing responses, a team could gain by leaving
-    out cases of some groups.
+    Otherwise nothing is scored, because under any rule for missing responses a team could gain by
+    leaving out cases of some groups.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def read_responses(opened: OpenChallenge, table: Path) -> HandedResponses:
 
 
 def response_cells(rows: Sequence[ResponseRow]) -> list[tuple[str, str, str | float]]:
-    """Return the rows for ``responses.csv``."""
+    """Return the responses as rows of ``responses.csv``."""
     return [
         (row.case_id, str(int(row.pcr)), row.score if row.score == row.score else "")
         for row in rows
@@ -227,7 +227,7 @@ def response_cells(rows: Sequence[ResponseRow]) -> list[tuple[str, str, str | fl
 
 
 def read_given_scores(opened: OpenChallenge, table: Path) -> tuple[CaseScore, ...]:
-    """Return the scores of a table for all frozen cases; a case without a row is missing.
+    """Read the scores of all frozen cases from a table; a case without a row is missing.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def read_given_scores(opened: OpenChallenge, table: Path) -> tuple[CaseScore, ..
 
 
 def find_changed_inputs(opened: OpenChallenge, *, with_images: bool = False) -> tuple[str, ...]:
-    """Describe changes of the frozen references, the clinical table and, on request, the images.
+    """Describe changes to the frozen references, the clinical table and, on request, images.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ def find_changed_inputs(opened: OpenChallenge, *, with_images: bool = False) -> 
 
 
 def require_inputs(opened: OpenChallenge, *, with_images: bool = False) -> None:
-    """Raise `FormatError` if an input differs from its frozen state.
+    """Raise `FormatError` if an input has changed since it was frozen.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def require_inputs(opened: OpenChallenge, *, with_images: bool = False) -> None:
 
 
 def score_settings(opened: OpenChallenge) -> ScoreSettings:
-    """Return the scoring settings of the challenge."""
+    """Return the settings with which the challenge's masks are scored."""
     challenge = opened.challenge
     return ScoreSettings(
         profile=profile_named(challenge.profile),
@@ -352,10 +352,10 @@ _SECRETS: Final = tuple(
         r"\b(?=[A-Za-z0-9+/_\-]*[0-9])[A-Za-z0-9+/_\-]{32,}={0,2}",
     )
 )
-"""Patterns removed from a log.
+"""Patterns of secrets, which are removed from a log.
 
-Keys, URLs with or without a password, headers of requests, assignments to names of secrets, tokens
-of known services, e-mail addresses, paths of the computer, and any long word with digits.
+They match keys, URLs, request headers, assignments to names such as "password", tokens of known
+services, e-mail addresses, file paths, and any long word with digits.
 """
 
 
@@ -367,7 +367,7 @@ def tail_of_log(text: str, case_ids: Iterable[str], n_lines: int) -> str:
     text
         The log.
     case_ids
-        Ids to replace.
+        Case ids to replace.
     n_lines
         Number of lines to return.
 
@@ -404,7 +404,7 @@ def write_letter(
     folder
         The attempt's folder.
     log
-        The program's log, "" for other submissions.
+        The program's log; "" if the submission is not a program.
     breaches
         The cases that violate the contract, with reasons.
     case_ids
@@ -415,7 +415,7 @@ def write_letter(
     Raises
     ------
     SaveError
-        If the system refuses to write.
+        If the system does not allow writing.
     """
     target = folder / FOR_TEAM
     numbers = {breach.case_id: number for number, breach in enumerate(breaches, start=1)}
@@ -429,7 +429,7 @@ def write_letter(
 
 
 def write_contract(path: Path, rows: Iterable[tuple[str, str]]) -> None:
-    """Write the table of contract violations: case and problem; replace an older one."""
+    """Write the table of contract violations (case and problem), replacing an older one."""
     text = StringIO()
     write_csv([("case", "problem"), *rows], text)
     write_text_atomically(path, text.getvalue(), overwrite=True)
@@ -454,20 +454,20 @@ RUN: Final = "run"
 
 @dataclass(frozen=True, slots=True)
 class ProgramSettings:
-    """How programs are run and cases scored on this computer; see `SubmissionSettings`."""
+    """Settings for running programs and scoring cases here; see `SubmissionSettings`."""
 
     program: SubmissionSettings = field(default_factory=SubmissionSettings)
     place: Place | None = None
     is_express: bool = False
-    """Whether to run only the express lane, whose cases are checked but not scored."""
+    """Whether to run only the express-lane cases, which are checked but not scored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The outcome of a submission's evaluation.
+    """The outcome of evaluating a submission.
 
     `breaches` are the cases that violate the contract, with reasons; `notes` are further messages;
-    `files` are the SHA-256 of the results by name below the attempt's folder.
+    `files` maps the names of result files in the attempt's folder to their SHA-256.
     """
 
     outcome: AttemptOutcome
@@ -479,7 +479,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """Masks and responses to be scored, for any kind of submission."""
+    """The masks and responses to score, whatever the kind of submission."""
 
     masks: Path | None = None
     responses: Path | None = None
@@ -512,7 +512,7 @@ def evaluate(
     Raises
     ------
     MamamiaError
-        For a failure that is not the team's fault: no space, a full disk, changed references.
+        For a failure that is not the team's fault, such as a full disk or changed references.
     """
     if contents.kind is SubmissionKind.ANSWERS:
         return _evaluate_defined(opened, folder, manifest, contents.folder, settings)
@@ -541,7 +541,7 @@ def _evaluate_defined(
     answers: Path,
     settings: ProgramSettings,
 ) -> Evaluation:
-    """Measure the answers as the definition says, and as its honest definition if it names one."""
+    """Measure the answers by the definition, and by its honest definition if it names one."""
     files: list[str] = []
     failures: tuple[CaseFailure, ...] = ()
     for definition in read_definitions(opened):
@@ -597,7 +597,7 @@ def _find_refusal(opened: OpenChallenge, contents: Contents) -> str:
 def _run_program(
     opened: OpenChallenge, folder: Path, contents: Contents, settings: ProgramSettings
 ) -> _Answers | Evaluation:
-    """Run a program in the sandbox, its express lane first."""
+    """Run a program in the sandbox, first on the express-lane cases as a trial."""
     challenge, limits = opened.challenge, opened.challenge.limits
     if opened.images is None:
         raise FormatError(
@@ -637,7 +637,7 @@ def _say_express(n_broken: int, n_cases: int) -> str:
 
 
 def _read_logs(folder: Path, case_ids: Iterable[str]) -> str:
-    """Return the last lines of the logs of some cases, one after the other."""
+    """Return the last lines of the logs of several cases, one log after the other."""
     texts = []
     for path in [folder / f"{case_id}.txt" for case_id in case_ids] + [folder / "all_cases.txt"]:
         if path.is_file() and not path.is_symlink():
@@ -694,7 +694,7 @@ def _score_answers(
 
 
 def _explain_missing(opened: OpenChallenge, model: ModelScores) -> ModelScores:
-    """Return scores that explain how missing masks count, in a challenge with its own measures."""
+    """Add to the scores how missing masks count, in a challenge with its own measures."""
     definition = find_definition(opened, AnswerKind.MASKS)
     if definition.is_by_profile:
         return model
@@ -713,7 +713,7 @@ def _explain_missing(opened: OpenChallenge, model: ModelScores) -> ModelScores:
 def _score_masks(
     opened: OpenChallenge, folder: Path, team: str, masks: Path, settings: ProgramSettings
 ) -> tuple[ModelScores, tuple[str, ...]]:
-    """Score every frozen case, including those without a mask, and write ``scores``."""
+    """Score every frozen case, even without a mask, and write the results to ``scores``."""
     challenge, scores_folder = opened.challenge, folder / SCORES
     case_ids = challenge.express if settings.is_express else challenge.case_ids
     handed, unknown = find_handed_masks(masks, challenge.case_ids)
@@ -732,14 +732,14 @@ def _score_masks(
 
 
 def has_own_measures(opened: OpenChallenge) -> bool:
-    """Return whether the challenge measures masks by label, or by measures of packages."""
+    """Return whether the challenge measures masks by label or by measures from other packages."""
     return any(has_mask_measures(definition) for definition in read_definitions(opened))
 
 
 def measure_team_masks(
     opened: OpenChallenge, masks: Path, settings: ProgramSettings, scratch: Path | None = None
 ) -> tuple[AnswerValues, tuple[str, ...]]:
-    """Return the values of masks by the definition's own measures, and masks of other cases.
+    """Measure masks with the definition's own measures; also return names of unknown masks.
 
     Parameters
     ----------
@@ -748,7 +748,7 @@ def measure_team_masks(
     masks
         The folder of the masks.
     settings
-        Where cases are measured, and whether only those of the express lane are.
+        Where cases are measured, and whether only the express-lane cases are measured.
     scratch
         Folder in which finished cases are stored, so that an interrupted run can be continued.
     """
@@ -762,7 +762,7 @@ def measure_team_masks(
 
 
 def _note_masks(opened: OpenChallenge, manifest: Manifest, unknown: Sequence[str]) -> list[str]:
-    """Return notes on masks of unknown cases, and on byte-for-byte copies of the references."""
+    """Return notes on masks of unknown cases and on byte-for-byte copies of references."""
     others = [f"masks of unknown cases, ignored: {len(unknown)}"] if unknown else []
     sums = {case.reference.sha256 for case in opened.challenge.cases if case.reference is not None}
     n_same = sum(file.sha256 in sums for file in manifest.files)
@@ -773,7 +773,7 @@ def _note_masks(opened: OpenChallenge, manifest: Manifest, unknown: Sequence[str
 def _score_responses(
     opened: OpenChallenge, folder: Path, table: Path
 ) -> tuple[str, tuple[CaseFailure, ...]]:
-    """Score complete responses; return the reason for a refusal, and contract violations."""
+    """Score complete responses; return why they cannot be scored, and contract violations."""
     answer = read_responses(opened, table)
     if answer.problem:
         return answer.problem, answer.failures
@@ -792,7 +792,7 @@ def _score_responses(
 
 
 def _evaluate_given(opened: OpenChallenge, folder: Path, table: Path) -> Evaluation:
-    """Record the scores that the team submitted; a case without a score is missing."""
+    """Record scores that the team computed itself; a case without a score is missing."""
     rules = score_settings(opened)
     try:
         rows = read_given_scores(opened, table)

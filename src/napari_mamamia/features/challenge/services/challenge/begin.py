@@ -1,4 +1,4 @@
-"""Create a challenge: freeze its cases with hashes, and all settings of the scores."""
+"""Create a challenge: freeze its cases with their hashes, and all scoring settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -74,32 +74,32 @@ class ChallengeSettings:
     Parameters
     ----------
     name
-        Title of the challenge; "" takes the folder's name.
+        Title of the challenge; if "", the folder's name.
     task
         What teams submit.
     reference
-        Folder of the reference masks; None takes the references in `images`.
+        Folder of the reference masks; if None, the references in `images`.
     images
-        The data set that programs are run on; None if only masks and tables are submitted.
+        The data set on which programs are run; None if teams submit only masks and tables.
     clinical, columns
-        The clinical table, and the user's choice of its columns.
+        The clinical table, and a file that names its columns.
     case_ids
-        The frozen list; () for every case that has a reference (for responses alone, every case of
-        the table that has a response).
+        The ids of the cases. If (), all cases with a reference or, if only responses are submitted,
+        all cases with a response in the table.
     profile, rule
-        The profile that defines every number, and the rule for unusable cases (None: the profile's
-        rule).
+        The profile that defines how every number is computed, and the rule for unusable cases (if
+        None, the profile's rule).
     seed, n_resamples
         Seed and number of resamples of every bootstrap.
     express
-        Cases of the express lane; () for the cases with the smallest, the median and the largest
-        tumour.
+        Express-lane cases, which are run first as a trial; if (), the cases with the smallest,
+        median and largest tumour.
     takes_tables, ladder, limits, gate
         As in `Challenge`.
     definition
-        The definition of the challenge; None for the MAMA-MIA definitions of `task`.
+        The definition of the challenge; if None, the MAMA-MIA definitions of `task`.
     models
-        By role: the kind of a model that measures use, with its file or number after ``:``.
+        The models that measures use, by role, as a kind followed by ``:`` and a file or number.
     """
 
     name: str = ""
@@ -164,9 +164,9 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
     FormatError
         If a reference or the clinical table cannot be read.
     SaveConflictError
-        If `folder` already holds a challenge.
+        If `folder` already contains a challenge.
     SaveError
-        If the system refuses to write.
+        If the system does not allow writing.
     """
     sweep_below(folder)
     if (folder / CHALLENGE_FILE).exists():
@@ -231,7 +231,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
 
 
 def choose_definitions(settings: ChallengeSettings) -> tuple[ChallengeDefinition, ...]:
-    """Return the definition that was chosen, or the MAMA-MIA definition of each task."""
+    """Return the chosen definition, or the MAMA-MIA definition of each task."""
     if settings.definition is not None:
         _refuse_ladder(settings.definition, settings)
         require_measures(settings.definition)
@@ -254,7 +254,7 @@ def _freeze_definitions(
 def _begin_defined(
     folder: Path, settings: ChallengeSettings, definition: ChallengeDefinition
 ) -> BegunChallenge:
-    """Create a challenge whose files the definition names."""
+    """Create a challenge whose files are described by a definition."""
     _refuse_ladder(definition, settings)
     notes = require_measures(definition)
     honest = (definition_named(definition.honest),) if definition.honest else ()
@@ -319,7 +319,7 @@ def _begin_defined(
 
 
 def _refuse_ladder(definition: ChallengeDefinition, settings: ChallengeSettings) -> None:
-    """Raise `CaseError` if attempts without a score of their own should climb a ladder."""
+    """Raise `CaseError` if a ladder is requested but attempts have no score of their own."""
     if settings.ladder and definition.ranking.by is not RankBy.SCORE:
         raise CaseError(
             f"expected a ranking by a score for the ladder, but {definition.name} ranks by "
@@ -356,7 +356,7 @@ def _require_enough(settings: ChallengeSettings) -> None:
 def _find_references(
     settings: ChallengeSettings, data_set: DataSet | None
 ) -> dict[str, tuple[str, Path]]:
-    """Return the id and the mask of each reference, by `case_key`."""
+    """Return the case id and the mask path of each reference, by `case_key`."""
     masks: dict[str, Path] = {}
     if settings.reference is not None:
         masks = dict(find_masks(settings.reference))
@@ -418,7 +418,7 @@ def _measure_references(
     references: dict[str, tuple[str, Path]],
     measured: ChallengeDefinition | None = None,
 ) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return the tumour's volume of each case in mm³, and notes about the references.
+    """Return the tumour volume of each case in mm³, and notes on the references.
 
     Parameters
     ----------
@@ -427,12 +427,12 @@ def _measure_references(
     references
         The id and the mask of each reference.
     measured
-        A definition with labels or measures of its own; the volume is that of all its values.
+        A definition with its own labels or measures; the volume then includes all its label values.
 
     Raises
     ------
     FormatError
-        If no reference has a label of the definition.
+        If a label of the definition is in none of the references.
     """
     volumes = {}
     values: dict[str, set[int]] = {}
@@ -462,7 +462,7 @@ def _measure_references(
 def _choose_express(
     settings: ChallengeSettings, case_ids: tuple[str, ...], volumes: dict[str, float]
 ) -> tuple[str, ...]:
-    """Return the cases of the express lane, the hard case (a small tumour) first."""
+    """Choose the express-lane cases for a trial run, the hardest case (a small tumour) first."""
     if settings.express:
         spelled = {case_key(case_id): case_id for case_id in case_ids}
         missing = [
@@ -487,10 +487,10 @@ def _choose_express(
 def _copy_clinical(
     folder: Path, settings: ChallengeSettings, case_ids: Sequence[str]
 ) -> tuple[FrozenFile | None, FrozenFile | None]:
-    """Copy the clinical table and its column file, after reading both.
+    """Read the clinical table and its column file, and copy both.
 
-    A definition that ranks by its own measures needs no fairness, so the fields of fairness that
-    the table lacks are declared absent.
+    A definition that ranks by its own measures needs no fairness. Fields for fairness that the
+    table lacks are then declared absent.
     """
     definition, source = settings.definition, settings.clinical
     if source is None:

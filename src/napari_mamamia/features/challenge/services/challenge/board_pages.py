@@ -1,4 +1,4 @@
-"""Write the leaderboard of a challenge: JSON, tables, its HTML page, and one page per team."""
+"""Write a challenge's leaderboard: JSON, tables, the HTML page, and one page per team."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -82,7 +82,7 @@ _OF_FACTORS: Final = (
     "Resamples in which the row has the better score, divided by the others (ties count against "
     "the row). Rules: K>3, K>=19 (one-sided 5 %), K>=39 (two-sided)."
 )
-"""Largest number of teams for which tables of pairs are shown unfolded."""
+"""Maximum number of teams for which tables of pairs are initially expanded."""
 _MOST_CASES: Final = 40
 _MOST_NOTES: Final = 6
 _TASKS: Final = {SEGMENTATION: "Masks", CLASSIFICATION: "Responses"}
@@ -103,7 +103,7 @@ _PLACES: Final = re.compile(r"(?:\S*/)?(?:results/\S[^/]*/[0-9a-f]+/sealed|submi
 
 
 def describe_row(row: BoardRow) -> str:
-    """Return a team's number of cases and attempts, as in "n 60, 38 unusable; 7th attempt"."""
+    """Describe a team's cases and attempts, as in "n 60, 38 unusable; 7th attempt"."""
     n = f"n {row.n}" + (f", {row.n_unusable} unusable" if row.n_unusable else "")
     attempt = say_attempt(row)
     origin = "; scores as given" if row.is_as_given else ""
@@ -113,7 +113,7 @@ def describe_row(row: BoardRow) -> str:
 
 
 def _list_evidence(row: BoardRow) -> list[str]:
-    """Return the evidence on chance and copies, and the gated score."""
+    """Return sentences on chance, on copies of references, and on the gated score."""
     texts = [describe_copies(row)] if row.is_alarming else []
     if row.chance is not None and row.rank is not None:
         verdict = "better than chance" if row.chance.is_better else NO_BETTER
@@ -134,7 +134,7 @@ def say_guarded(row: BoardRow) -> str:
 
 
 def say_attempt(row: BoardRow) -> str:
-    """Return the displayed attempt, such as "7th attempt", and the total if others follow."""
+    """Describe the displayed attempt, such as "7th attempt", and the total if more follow."""
     if not row.attempt:
         return "no attempt"
     attempt = f"{ordinal(row.attempt)} attempt"
@@ -142,7 +142,7 @@ def say_attempt(row: BoardRow) -> str:
 
 
 def hide_places(text: str) -> str:
-    """Remove the paths of the organiser's computer from a reason.
+    """Remove paths of the organiser's computer from a message.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def ordinal(number: int) -> str:
 
 
 def challenge_pages(ranking: ChallengeRanking) -> dict[str, Page]:
-    """Return the pages of the leaderboard and the teams, by relative file name."""
+    """Build the pages of the leaderboard and the teams, by relative file name."""
     board = ranking.board
     teams = dict.fromkeys(row.team for board in board.boards for row in board.rows)
     links = link_pages(tuple(teams))
@@ -232,7 +232,7 @@ def _make_leaderboard(
 
 
 def answer_board(ranking: ChallengeRanking) -> tuple[Answer, ...]:
-    """Describe the leader of each task, the certainty of the lead, and what would change it."""
+    """Describe each task's leader, the certainty of the lead, and what would change it."""
     answers = [_answer_defined(board, ranking) for board in ranking.board.boards
                if board.task in ranking.defined]  # fmt: skip
     answers += [] if answers else _answer_masks(ranking)
@@ -250,7 +250,7 @@ def _shorten_notes(notes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _answer_masks(ranking: ChallengeRanking) -> Iterator[Answer]:
-    """Yield the sentences on a ranking of masks, with the effect of the fairness weight."""
+    """Yield sentences on the ranking of masks, including the effect of the fairness weight."""
     if ranking.summary is None:
         return
     weight = rules_of(ranking.board.profile).weight_of_fairness
@@ -293,7 +293,7 @@ def _answer_defined(board: Board, ranking: ChallengeRanking) -> Answer:
 def _describe_defined(
     board: Board, ranking: ChallengeRanking, links: Mapping[str, str]
 ) -> PageSection:
-    """Return the board of a challenge by its definition, with a column for each measure."""
+    """Build the board of a challenge with its own definition, with one column per measure."""
     names, stable = find_stability(board, ranking)
     measures = list(ranking.defined[board.task].numbers)
     rows = []
@@ -370,7 +370,7 @@ def _describe_board(
 
 
 def _show_stability(names: Sequence[str], stable: Stability | None, team: str) -> tuple[str, str]:
-    """Return the interval of a team's rank and its share of first ranks."""
+    """Return the interval of a team's rank, and the fraction of resamples in which it is first."""
     if stable is None or team not in names:
         return UNKNOWN, UNKNOWN
     index = names.index(team)
@@ -378,7 +378,7 @@ def _show_stability(names: Sequence[str], stable: Stability | None, team: str) -
 
 
 def show_rank(row: BoardRow) -> str:
-    """Return a team's rank, marked if its responses are no better than chance."""
+    """Format a team's rank, with a mark if its responses are no better than chance."""
     if row.rank is None:
         return UNKNOWN
     is_chance = row.chance is not None and not row.chance.is_better
@@ -398,7 +398,7 @@ def _show_gated(row: BoardRow) -> tuple[str, str]:
 
 
 def _tabulate_level_down(board: Board) -> tuple[ReportTable, ...]:
-    """Return the effect of each team's worst cases in the group where it is largest."""
+    """Build the table of the effect of each team's worst cases, in the group with the largest."""
     rows = []
     for row in board.rows:
         for effect in row.level_down:
@@ -422,7 +422,7 @@ def _tabulate_level_down(board: Board) -> tuple[ReportTable, ...]:
 def find_stability(
     board: Board, ranking: ChallengeRanking
 ) -> tuple[tuple[str, ...], Stability | None]:
-    """Return the resampled teams, and the stability of the ranks by the board's own score."""
+    """Return the teams in the resamples, and the stability of ranks by the board's score."""
     if board.task in ranking.defined:
         defined = ranking.defined[board.task]
         return defined.teams, defined.stability
@@ -479,7 +479,7 @@ def _find_factor(ranking: ResponseRanking, better: str, other: str) -> str:
 
 
 def _describe_team(ranking: ChallengeRanking, team: str) -> TeamDetails:
-    """Return the details of a team's page besides its ranks: attempts, cases, groups, responses."""
+    """Return the content of a team's page besides ranks: attempts, cases, groups, responses."""
     rows = [
         (board, row) for board in ranking.board.boards for row in board.rows if row.team == team
     ]
@@ -514,7 +514,7 @@ def _describe_team(ranking: ChallengeRanking, team: str) -> TeamDetails:
 
 
 def _explain_cases(model: ModelScores, counted: CountedCases) -> dict[str, str]:
-    """Explain by case why there is no usable prediction and which score the case gets."""
+    """Explain, by case, why there is no usable prediction, and which score the case gets."""
     reasons = {row.case_id: row.reason for row in model.rows}
     notes = {}
     for case in counted.unusable:
@@ -575,15 +575,16 @@ def _tabulate_attempts(ranking: ChallengeRanking, team: str) -> ReportTable:
 def rank_challenge(
     folder: Path, out: Path, *, existing: Existing = Existing.REFUSE
 ) -> ChallengeRanking:
-    """Make the leaderboard of the challenge in `folder`, and write it to `out`.
+    """Make the leaderboard of a challenge, and write it to an output folder.
 
-    Writes ``leaderboard.json``, the pages, for masks the files of `rank`, for responses
-    ``rank_responses.json``, and the list of all these files, whose hash is recorded in the ledger.
+    The files are ``leaderboard.json``, the pages, for masks the files of `rank`, for responses
+    ``rank_responses.json``, and a list of all these files. The hash of the list is recorded in the
+    ledger.
 
     Parameters
     ----------
     folder
-        The challenge.
+        The folder of the challenge.
     out
         Output folder.
     existing
@@ -592,11 +593,11 @@ def rank_challenge(
     Raises
     ------
     CaseError
-        If no attempt was scored yet.
+        If no attempt has been scored yet.
     FormatError
         If the ledger, a score or a frozen input was changed.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     opened = read_challenge(folder)
     ledger = read_ledger(opened.attempts, opened.sha256)
@@ -625,7 +626,7 @@ def rank_challenge(
 def _record_files(
     ranking: ChallengeRanking, pages: tuple[str, ...], opened: OpenChallenge, out: Path
 ) -> None:
-    """List the written files with their hashes, and record the list's hash in the ledger."""
+    """List the written files with their hashes, and record the hash of the list in the ledger."""
     names = [RUN_FILE, BOARD_FILE, *pages]
     names += DATA_FILES if ranking.summary is not None else ()
     has_responses = ranking.responses is not None and ranking.responses.ranking is not None

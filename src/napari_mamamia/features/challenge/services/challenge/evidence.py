@@ -1,4 +1,4 @@
-"""Checks of ranked entries: chance, gate, copies of references, identical masks, level-down."""
+"""Check ranked entries: chance, gate, copied references, identical masks, level-down effect."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,15 +33,15 @@ from napari_mamamia.services.score.report import count_model, make_composite
 _ALPHA: Final = 0.05
 _NEAR: Final = 0.999
 LEVELS: Final = (1, 2, 3)
-"""Numbers of worst cases of the level-down check."""
+"""Numbers of worst cases that are omitted in the check for the level-down effect."""
 
 
 def compare_with_chance(result: ResponseResult) -> ChanceEvidence | None:
-    """Compare responses with chance by permutation of the labels; None with labels of one class.
+    """Compare responses with chance by a permutation test; None if all labels are equal.
 
-    The numbers of responders and of predicted responders stay fixed, so balanced accuracy grows
-    with the number of true positives. Its permutation distribution is hypergeometric, and p is
-    exact.
+    Permutation keeps the numbers of responders and of predicted responders. Balanced accuracy
+    therefore increases with the number of true positives, which has a hypergeometric distribution,
+    and the p-value is exact.
     """
     from scipy.stats import hypergeom
 
@@ -61,7 +61,7 @@ def compare_with_chance(result: ResponseResult) -> ChanceEvidence | None:
 def apply_gate(
     board: Board, models: Mapping[str, ScoredModel], gate: float | None, weight: float
 ) -> Board:
-    """Add the gated score and rank of each ranked team; nothing without a gate.
+    """Add the gated score and rank of each ranked team, if the challenge has a gate.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def apply_gate(
     models
         Performance and fairness by team.
     gate
-        Performance above which fairness counts; None for no gate.
+        Minimum performance for fairness to count; None for no gate.
     weight
         Weight of fairness.
     """
@@ -92,7 +92,7 @@ def apply_gate(
 def count_copies(
     opened: OpenChallenge, attempt: Attempt, rows: Sequence[CaseScore]
 ) -> tuple[int, int]:
-    """Return the numbers of files that are byte-for-byte references, and of almost equal masks.
+    """Count the files that are byte-for-byte copies of references, and nearly equal masks.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def count_copies(
     attempt
         The displayed attempt.
     rows
-        Scores of its cases.
+        Scores of the attempt's cases.
     """
     folder = opened.results(attempt.team, attempt.digest)
     references = {case.reference.sha256 for case in opened.challenge.cases if case.reference}
@@ -115,9 +115,9 @@ def count_copies(
 
 
 def find_secret_files(opened: OpenChallenge) -> set[str]:
-    """Return the SHA-256 of the files that teams should predict: those of the truth's first role.
+    """Return the SHA-256 of the truth files that teams must predict: those of the first role.
 
-    The others, such as the images before contrast, are given to the teams.
+    The files of other roles, such as the pre-contrast images, are given to the teams.
     """
     if opened.challenge.task is not None:
         return set()
@@ -132,20 +132,20 @@ def find_level_down(
     is_given: NDArray[np.bool_],
     cohort: Cohort | None,
 ) -> tuple[LevelDown, ...]:
-    """Return, for 1 to 3 cases, the group whose worst cases raise the ranking score most.
+    """Return, for k = 1 to 3, the group whose k worst cases raise the ranking score most.
 
-    The score is computed again without the k worst readable cases of each group. If the score with
-    them is higher, poor masks in this group are an advantage: they lower the best group's mean and
-    so narrow the gap.
+    The score is recomputed without the k worst readable cases of each group. If the score is higher
+    with these cases, poor masks in this group are an advantage, because they lower the mean of the
+    best group and so narrow the gap between groups.
 
     Parameters
     ----------
     model
         A team's scores.
     values, is_given
-        The performance of each counted case, and whether it comes from a readable mask.
+        The performance of each case that counts, and whether it comes from a readable mask.
     cohort
-        The clinical table; without one there are no groups.
+        The clinical table; if None, there are no groups.
     """
     case_ids = count_model(model).case_ids
     if cohort is None:
@@ -173,11 +173,11 @@ def find_level_down(
 
 
 def find_twins(models: Sequence[tuple[str, ModelScores]]) -> list[str]:
-    """Return a note for each group of teams that share masks.
+    """Return a note for each group of teams that submitted identical masks.
 
-    Two masks with the same Dice, distance and volume to the last digit are taken for the same mask,
-    unless their scores are perfect or the worst possible. A team belongs to a group if it shares a
-    mask with one team of it.
+    Two masks count as identical if their Dice, distance and volume agree to the last digit, unless
+    the scores are perfect or the worst possible. A team joins a group if it shares a mask with any
+    team in the group.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def find_twins(models: Sequence[tuple[str, ModelScores]]) -> list[str]:
 
 
 def list_alarms(boards: Sequence[Board]) -> tuple[str, ...]:
-    """Return a sentence for each team with copies of references, for the notes of a board."""
+    """Return a sentence for each team with copies of references, as notes on the leaderboard."""
     rows = (row for board in boards for row in board.rows)
     texts = (f"{row.team}: {describe_copies(row)}" for row in rows if row.is_alarming)
     return tuple(dict.fromkeys(texts))

@@ -1,4 +1,4 @@
-"""Search a folder for case ids: in texts, names, archives, data addresses and picture texts."""
+"""Search a folder for case ids in texts, file names, archives, data URLs and PNG texts."""
 
 import gzip
 import io
@@ -27,14 +27,14 @@ _MARKS: Final = re.compile(r"<[^>]*>")
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A case id that occurs in a file; `path` names the file and its places in archives."""
+    """A case id that occurs in a file; `path` gives the file and, if nested, archive members."""
 
     path: str
     case_id: str
 
 
 def split_ids(case_ids: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the ids that can be searched, and short numbers, which occur among other numbers.
+    """Split ids into those that can be searched, and short numbers, which are ambiguous.
 
     Examples
     --------
@@ -46,10 +46,10 @@ def split_ids(case_ids: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def find_leaks(folder: Path, case_ids: Sequence[str]) -> tuple[Leak, ...]:
-    """Return each file below `folder` that contains an id as a word, in any letter case.
+    """Return each file in a folder that contains an id as a word, ignoring letter case.
 
-    Archives (zip, tar, gzip) are unpacked, base64 data addresses and compressed texts of PNG files
-    are decoded, and names of files count too.
+    Archives (zip, tar, gzip) are unpacked, and base64 data URLs and compressed texts in PNG files
+    are decoded. File names are searched too.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def find_leaks(folder: Path, case_ids: Sequence[str]) -> tuple[Leak, ...]:
 
 
 def _unpack(name: str, content: bytes, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a file and, if it is an archive, of its members."""
+    """Yield the texts in a file and, if it is an archive, in its members."""
     text = unescape(unquote(content.decode("utf-8", errors="replace")))
     yield name, name
     yield name, text
@@ -108,7 +108,7 @@ def _list_packed(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _list_png_texts(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the compressed texts of a PNG file; plain ones are in its bytes."""
+    """Yield the compressed texts in a PNG file; uncompressed texts are found in its bytes."""
     at = len(_PNG)
     while at + 8 <= len(content):
         size, kind = int.from_bytes(content[at : at + 4]), content[at + 4 : at + 8]

@@ -1,4 +1,4 @@
-"""Measure masks by label, and by measures of packages, as a challenge's definition says."""
+"""Measure masks by label, and by measures from other packages, as a definition specifies."""
 
 import json
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ NO_MASK: Final = "there is no mask"
 
 @dataclass(frozen=True, slots=True)
 class MaskMeasuring:
-    """Settings that can be sent to a process: the definition as JSON text, and the profile."""
+    """Settings to pass to a worker process: the challenge definition as JSON, and the profile."""
 
     definition: str
     profile: str
@@ -57,7 +57,7 @@ class MaskMeasuring:
 
 @dataclass(frozen=True, slots=True)
 class MaskValues:
-    """A case's values in the order of the measures; `reason` says why the mask is not usable."""
+    """A case's values in the order of the measures; `reason` says why a mask is not usable."""
 
     case_id: str
     values: tuple[CaseValue, ...]
@@ -71,7 +71,7 @@ def measure_masks(
     place: Place | None = None,
     store: Path | None = None,
 ) -> AnswerValues:
-    """Return the values of the masks of a team.
+    """Measure a team's masks.
 
     Parameters
     ----------
@@ -124,14 +124,14 @@ def measure_masks(
 
 
 def measure_mask(inputs: CaseInputs, settings: MaskMeasuring) -> MaskValues:
-    """Return the values of a case.
+    """Measure one case.
 
     Raises
     ------
     CaseError
         If there is no reference.
     FormatError
-        If the reference cannot be read, or the system refuses to read the mask.
+        If the reference cannot be read, or the system does not allow reading the mask.
     """
     definition = definition_of(json.loads(settings.definition), "the definition")
     profile = profile_named(settings.profile)
@@ -165,7 +165,7 @@ def measure_mask(inputs: CaseInputs, settings: MaskMeasuring) -> MaskValues:
 def _read_pair(
     inputs: CaseInputs, profile: Profile, *, has_labels: bool
 ) -> tuple[LabelMap, LabelMap, str]:
-    """Return both masks on the reference's grid; an unusable mask is empty and has a reason."""
+    """Read both masks on the reference's grid; an unusable mask is empty and has a reason."""
     reference_path, path = inputs.files
     if reference_path is None:
         raise CaseError(f"expected a reference for {inputs.case_id}, but found none: restore it")
@@ -188,7 +188,7 @@ def _read_pair(
 
 
 def _select(labels: LabelMap, codes: Sequence[int] | None) -> LabelMap:
-    """Return the region of a label as 1, the whole mask for None."""
+    """Return a label's region as 1; if `codes` is None, the region of the whole mask."""
     if codes is None:
         return labels
     return replace(labels, crop=np.isin(labels.crop, codes).astype(np.uint8))
@@ -206,7 +206,7 @@ def _list_worst(measure: Measure) -> tuple[tuple[float, ...], ...]:
 def _value_absent(
     case_id: str, measure: Measure, prediction: LabelMap | None, absent: AbsentLabel
 ) -> CaseValue:
-    """Return the value of a case whose reference does not have the label."""
+    """Return the value of a case whose reference does not contain the label."""
     worst, reason = _list_worst(measure), f"the reference does not have the label {measure.label}"
     if absent is AbsentLabel.LEAVE_OUT:
         return CaseValue(case_id, (), (), ValueState.NO_TRUTH, reason)
@@ -220,7 +220,7 @@ def _value_absent(
 
 
 def _value_of_score(measure: Measure, score: CaseScore, *, has_mask: bool) -> CaseValue:
-    """Return a column of a region's score as a value."""
+    """Return one column of a region's score as a case value."""
     number = float(getattr(score, measure.of))
     worst = _list_worst(measure)
     if not has_mask:

@@ -1,4 +1,4 @@
-"""Publish leaderboards as a site without case ids, values of cases, or groups of cases."""
+"""Publish leaderboards as a web site without case ids, case values, or group members."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -81,18 +81,18 @@ PAGE: Final = "index.html"
 
 @dataclass(frozen=True, slots=True)
 class PublishSettings:
-    """Settings of a published site.
+    """Settings for publishing a site.
 
     Parameters
     ----------
     title
-        Title of the site; "" takes that of the first challenge.
+        Title of the site; if "", the title of the first challenge.
     links
         Web page by team.
     minimum_group
-        Smallest number of cases of any published number, 2 or more.
+        Minimum number of cases, 2 or more, behind any published number.
     public
-        Cases of the public part; None for no split into a public and a private part.
+        Cases of the public part; if None, cases are not split into a public and a private part.
     """
 
     title: str = ""
@@ -110,7 +110,7 @@ class PublishSettings:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published site, and the case ids that could not be searched for."""
+    """A published site, and case ids that were too short to be searched for."""
 
     site: Site
     unsearched: tuple[str, ...]
@@ -123,11 +123,11 @@ def publish(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> Published:
-    """Write a public site from verified leaderboards, and search it for the ids of their cases.
+    """Write a public site from verified leaderboards, after searching it for case ids.
 
-    Writes ``index.html``, ``leaderboard.json`` with its schema, ``metrics/TEAM.json`` as
-    grand-challenge expects, and a competition for Codabench. Nothing is written if a file
-    contains an id.
+    The files are ``index.html``, ``leaderboard.json`` with its schema, ``metrics/TEAM.json`` as
+    grand-challenge expects, and a competition for Codabench. If any file contains a case id,
+    nothing is written.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def publish(
     FormatError
         If a leaderboard differs from what its challenge records, or a file contains a case id.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     settings = settings or PublishSettings()
     tasks: list[PublicTask] = []
@@ -210,7 +210,7 @@ def _write_searched(
     case_ids: Sequence[str],
     existing: Existing,
 ) -> None:
-    """Write the site into a temporary folder, search it, and move it to `out`."""
+    """Write the site to a temporary folder, search it for case ids, and move it to `out`."""
     parameters = (("boards", len(boards)), ("minimum_group", site.minimum_group))
     claim_folder(out, "challenge publish", parameters, existing, boards)
     with own_folder(out) as temporary:
@@ -236,7 +236,7 @@ def _write_searched(
 def _make_program(
     opened: OpenChallenge, task: PublicTask, ranking: ChallengeRanking
 ) -> ScoringProgram | None:
-    """Return the scoring program of a task; None if it needs model files, which are not public."""
+    """Make the scoring program of a task; None if it needs model files, which are not public."""
     if task.task not in ranking.defined:
         return ScoringProgram(task.task, title_of(task), opened.challenge.profile)
     if opened.challenge.model_files:
@@ -342,7 +342,7 @@ def _require_many(n: int, settings: PublishSettings, what: str) -> None:
 
 
 def _split_cases(opened: OpenChallenge, settings: PublishSettings) -> tuple[frozenset[str], ...]:
-    """Return the cases of the public and of the private part, () without a split."""
+    """Return the cases in the public and private parts, or () if there is no split."""
     if settings.public is None:
         return ()
     public = frozenset(settings.public.case_ids) & set(opened.challenge.case_ids)
@@ -355,7 +355,7 @@ def _split_cases(opened: OpenChallenge, settings: PublishSettings) -> tuple[froz
 def _score_defined(
     ranking: ChallengeRanking, task: str, parts: Sequence[frozenset[str]]
 ) -> dict[str, tuple[float | None, ...]]:
-    """Return the scores of each team on the parts, {} for the tasks of MAMA-MIA."""
+    """Return each team's scores on the parts, or {} for the MAMA-MIA tasks."""
     defined = ranking.defined.get(task)
     if defined is None or defined.score_part is None:
         return {}
@@ -367,7 +367,7 @@ def _score_defined(
 
 
 def _rank_parts(rows: Sequence[PublicRow], sign: int) -> list[PublicRow]:
-    """Return the rows with the ranks of both parts; `sign` is 1 if larger scores are better."""
+    """Add the ranks on both parts to the rows; `sign` is 1 if larger scores are better."""
     ranked = []
     for name in ("public", "private"):
         scores = [getattr(row, f"{name}_score") for row in rows]
@@ -384,7 +384,7 @@ def _rank_parts(rows: Sequence[PublicRow], sign: int) -> list[PublicRow]:
 def _number_masks(
     opened: OpenChallenge, model: ModelScores, cohort: Cohort | None
 ) -> tuple[tuple[PublicNumber, ...], str]:
-    """Return the published numbers of a team's masks with 95 % intervals, and their coverage."""
+    """Return the published numbers for a team's masks, with intervals, and a coverage note."""
     settings = score_settings(opened)
     whole = cohort_numbers(
         model.name, model.rows, model.failures, model.n_cases, settings, cohort
@@ -419,7 +419,7 @@ def _find_ends(intervals: Sequence[Interval], name: str) -> tuple[float, float]:
 
 
 def _number_defined(ranking: DefinedRanking, team: str) -> tuple[PublicNumber, ...]:
-    """Return the published measures of a team with their 95 % intervals over the resamples."""
+    """Return a team's published measures with their 95 % intervals over the resamples."""
     index, numbers = ranking.teams.index(team), []
     values = {**ranking.numbers, "Score": ranking.scores}
     for name, of_teams in values.items():
@@ -431,7 +431,7 @@ def _number_defined(ranking: DefinedRanking, team: str) -> tuple[PublicNumber, .
 
 
 def _number_responses(result: ResponseResult) -> tuple[PublicNumber, ...]:
-    """Return the published numbers of a team's responses with their 95 % intervals."""
+    """Return the published numbers for a team's responses, with their 95 % intervals."""
     cohort, sure = result.cohort, result.uncertainty
     ends = _find_ends(result.intervals, "balanced_accuracy")
     numbers = [_make_number("Performance", cohort.balanced_accuracy, *ends)]
@@ -456,7 +456,7 @@ def _make_number(name: str, value: float, low: float, high: float, sd: float = n
 def _draw_masks(
     opened: OpenChallenge, model: ModelScores, cohort: Cohort | None
 ) -> NDArray[np.float64]:
-    """Return the ranking score in each resample."""
+    """Return a team's ranking score in each resample."""
     case_ids, challenge = count_model(model).case_ids, opened.challenge
     if not challenge.n_resamples:
         return np.empty(0)
@@ -505,7 +505,7 @@ def _score_responses(
 
 
 def _rank_overall(tasks: Sequence[PublicTask]) -> tuple[tuple[str, float, int], ...]:
-    """Return team, mean rank and rank over all tasks, of the teams that are ranked in each."""
+    """Return (team, mean rank, rank) over all tasks, for teams that are ranked in every task."""
     places = [{row.team: row.rank for row in task.rows if row.rank is not None} for task in tasks]
     if len(places) < 2:
         return ()

@@ -1,7 +1,7 @@
 """Rank the attempts of a challenge by sealed scores or responses; draw images of worst cases.
 
-A team is represented by its last scored attempt; with the ladder, by the last one that was clearly
-better than its predecessor.
+A team is represented by its last scored attempt or, with the ladder, by the last attempt that was
+clearly better than the one shown before.
 """
 
 from collections import Counter
@@ -132,7 +132,7 @@ if TYPE_CHECKING:
 CLASSIFICATION: Final = "classification"
 RESPONSE_RANKS: Final = "rank_responses.json"
 MOST_PICTURES: Final = 4
-"""Maximum number of images for each team, to limit the time and size of the pages."""
+"""Maximum number of images per team, which limits the time and size of the pages."""
 OF_PICTURES: Final = (
     "The cases with the lowest Dice among those with comparable masks: the slice where the team's "
     "mask (orange) and the reference (blue) differ most. The scale bar is 10 mm."
@@ -155,14 +155,14 @@ class RankedResponses:
 def rank_team_responses(
     opened: OpenChallenge, ledger: Ledger, attempts: Sequence[Attempt], cohort: Cohort
 ) -> RankedResponses:
-    """Return each team's last scored responses, ranked.
+    """Rank the teams by their last scored responses.
 
     Parameters
     ----------
     opened
         The challenge.
     ledger
-        Its ledger.
+        The ledger of the challenge.
     attempts
         The displayed attempts with responses.
     cohort
@@ -234,7 +234,7 @@ def _score_team(opened: OpenChallenge, attempt: Attempt, cohort: Cohort) -> Resp
 def _make_response_row(
     attempt: Attempt, result: ResponseResult, ledger: Ledger, definition: ChallengeDefinition
 ) -> BoardRow:
-    """Return a team's row; constant predictions have no rank."""
+    """Make a team's row; a team whose predictions are all equal has no rank."""
     numbers = result.cohort
     measured = (numbers.balanced_accuracy, numbers.fairness, numbers.ranking_score)
     score = _apply_formula(definition, definition.ranking.score, measured)
@@ -259,7 +259,7 @@ def _make_response_row(
 
 
 def find_number(value: float) -> float | None:
-    """Return a number for the leaderboard, or None if it is undefined."""
+    """Convert a number for the leaderboard: None if it is undefined."""
     return None if isnan(value) else float(value)
 
 
@@ -296,17 +296,17 @@ def responses_content(ranking: ResponseRanking) -> dict[str, Any]:
 
 
 def write_responses(ranking: ResponseRanking, out: Path, *, overwrite: bool = False) -> None:
-    """Write ``rank_responses.json``; errors as in `write_json`."""
+    """Write ``rank_responses.json``; the errors are those of `write_json`."""
     write_json(responses_content(ranking), out / RESPONSE_RANKS, overwrite=overwrite)
 
 
 def picture_team(
     opened: OpenChallenge, row: BoardRow, scores: Sequence[CaseScore]
 ) -> tuple[ReportFigure, ...]:
-    """Return images of a team's worst cases, lowest Dice first.
+    """Make figures of a team's worst cases, lowest Dice first.
 
     Masks are read only when the images are drawn. There are no images if the team submitted no
-    masks, or its sealed masks are missing or changed.
+    masks, or if the sealed masks are missing or changed.
 
     Parameters
     ----------
@@ -315,12 +315,12 @@ def picture_team(
     row
         The team on the leaderboard.
     scores
-        Scores of its cases.
+        Scores of the team's cases.
 
     Raises
     ------
     MamamiaError
-        If the system refuses to read the masks.
+        If the system does not allow reading the masks.
     """
     by_case = {score.case_id: score for score in scores if score.status in _SEEN}
     worst = worst_cases(list(by_case.values()), MOST_PICTURES)
@@ -360,12 +360,13 @@ def draw_pair(
     files
         Reference and mask of the case.
     settings
-        Settings of the scores.
+        The scoring settings.
 
     Raises
     ------
     MamamiaError
-        If the system refuses to read a file, since a page with an empty image would look complete.
+        If the system does not allow reading a file, because a page with an empty image would look
+        complete.
     """
     from matplotlib.figure import Figure
 
@@ -396,7 +397,7 @@ def _find_masks(opened: OpenChallenge, row: BoardRow) -> Path | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entry:
-    """The displayed attempt of a team; `shown` is its score on the ladder, NaN if it has none."""
+    """The displayed attempt of a team; `shown` is its ladder score, or NaN if it has none."""
 
     attempt: Attempt
     n_attempts: int
@@ -408,9 +409,9 @@ class _Entry:
 class ChallengeRanking:
     """The leaderboard, the ranking of masks by every method, and the ranking of responses.
 
-    A field that does not apply is None. `defined` are the rankings by a definition, by the task of
-    their board. `models` holds the mask scores by team, `groupings` divide
-    the ranked cases, `ledger` has the attempts, and `pictures` show each team's worst cases.
+    A field that does not apply is None. `defined` holds the rankings by definition, by the task of
+    their board. `models` holds the mask scores by team, `groupings` divides the ranked cases into
+    groups, `ledger` contains the attempts, and `pictures` shows each team's worst cases.
     """
 
     board: Leaderboard
@@ -427,14 +428,14 @@ class ChallengeRanking:
 
 
 def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeRanking:
-    """Compute the leaderboard of the ledger's attempts; nothing is written.
+    """Compute the leaderboard from the attempts in the ledger, without writing files.
 
     Parameters
     ----------
     opened
         The challenge.
     ledger
-        Its ledger.
+        The ledger of the challenge.
     out
         Folder of the leaderboard, for relative paths.
     """
@@ -534,7 +535,7 @@ def _rank_defined(
     definition: ChallengeDefinition,
     cohort: Cohort | None,
 ) -> tuple[Board, DefinedRanking]:
-    """Rank the last scored attempt of each team as a definition says."""
+    """Rank the last scored attempt of each team as a definition specifies."""
     challenge, name = opened.challenge, _find_table(definition)
     sites = find_sites(definition, challenge.case_ids, cohort)
     rules = measure_rules(definition)
@@ -588,7 +589,7 @@ def _rank_defined(
 def _read_values(
     opened: OpenChallenge, attempt: Attempt, definition: ChallengeDefinition
 ) -> tuple[AnswerValues, Sequence[CaseScore]]:
-    """Return the recorded values of an attempt, and the scores of masks if they are read.
+    """Return an attempt's recorded values, and the mask scores if the definition uses them.
 
     Raises
     ------
@@ -623,7 +624,7 @@ def _climb(
 
 
 def _list_defined(opened: OpenChallenge, scored: Sequence[Attempt]) -> list[ChallengeDefinition]:
-    """Return the definitions whose teams are ranked by measures, not by a profile's numbers."""
+    """Return the definitions that rank teams by their own measures, not by profile numbers."""
     names = {name for attempt in scored for name, _ in attempt.files}
     return [
         definition for definition in read_definitions(opened)
@@ -632,20 +633,20 @@ def _list_defined(opened: OpenChallenge, scored: Sequence[Attempt]) -> list[Chal
 
 
 def _find_table(definition: ChallengeDefinition) -> str:
-    """Return the name of the file with a team's values."""
+    """Return the name of the file that stores a team's values."""
     is_table = _reads_scores(definition)
     return f"{SCORES}/{SCORE_TABLE}" if is_table else values_name(definition)
 
 
 def _reads_scores(definition: ChallengeDefinition) -> bool:
-    """Return whether the values are columns of the table of scores."""
+    """Return whether the measures are columns of the score table."""
     return definition.answer.kind is AnswerKind.MASKS and not has_mask_measures(definition)
 
 
 def _rank_tables(
     ranking: DefinedRanking, settings: RankSettings, notes: Sequence[str], out: Path
 ) -> tuple[RankSummary | None, ReadInputs | None]:
-    """Rank each measure of cases by every method, and all together as the definition says."""
+    """Rank each measure of single cases by every method, and the teams as the definition says."""
     if not ranking.tables:
         return None, None
     keys = ("metric",) if len(ranking.tables) > 1 else ()
@@ -661,7 +662,7 @@ def _rank_tables(
 
 
 def _add_unscored(board: Board, ledger: Ledger) -> Board:
-    """Return a board in order; teams without a score in its task come last."""
+    """Return a sorted board in which teams without a score in its task come last."""
     ranked = {row.team for row in board.rows}
     teams = dict.fromkeys(attempt.team for attempt in ledger.attempts)
     others = [team for team in teams if team not in ranked]
@@ -708,7 +709,7 @@ def _read_model(opened: OpenChallenge, attempt: Attempt, cohort: Cohort | None) 
 def _draw_scores(
     opened: OpenChallenge, model: ModelScores, cohort: Cohort | None
 ) -> NDArray[np.float64]:
-    """Return a model's score in each resample drawn with the challenge's seed."""
+    """Return a model's score in each resample, drawn with the challenge's seed."""
     cases = count_model(model).case_ids
     composite = make_composite([model], cases, cohort)
     n, seed = max(1, opened.challenge.n_resamples), opened.challenge.seed
@@ -719,7 +720,7 @@ def _draw_scores(
 def _rank_masks(
     opened: OpenChallenge, ledger: Ledger, entries: Sequence[_Entry], cohort: Cohort | None
 ) -> tuple[Board, ReadInputs]:
-    """Return the leaderboard of masks, and each case's performance for the ranking methods."""
+    """Make the leaderboard of masks; also return case performances for the ranking methods."""
     able = [entry for entry in entries if not count_model(entry.model).rejected]
     by_performance = cohort is None
     definition = find_definition(opened, AnswerKind.MASKS)
@@ -774,7 +775,7 @@ def _score_entry(entry: _Entry, definition: ChallengeDefinition, formula: str) -
 def _apply_formula(
     definition: ChallengeDefinition, formula: str, numbers: tuple[float, float, float]
 ) -> float:
-    """Return a formula of the numbers that a profile defines, by their names in the definition."""
+    """Evaluate a formula with the numbers that a profile defines, by their definition names."""
     by_name = dict(zip(PROFILE_NUMBERS, numbers, strict=True))
     named = {
         measure.id: by_name[measure.of.removeprefix(OF_PROFILE)]
@@ -785,10 +786,10 @@ def _apply_formula(
 
 
 def _case_values(counted: CountedCases, cases: Sequence[str]) -> NDArray[np.float64]:
-    """Return each case's performance, (Dice + 1 - NormHD) / 2; assigned values count as worst.
+    """Return each case's performance, (Dice + 1 - NormHD) / 2; values from a rule count as worst.
 
-    If no distance was computed, the performance is Dice. A case that does not count because both
-    masks are empty has performance 1.
+    If no distance was computed, the performance is the Dice. If a case does not count because both
+    masks are empty, its performance is 1.
     """
     dsc = np.where(counted.free_dsc, 0.0, counted.dsc)
     if np.isnan(counted.norm_hd).all():
@@ -834,7 +835,6 @@ def _make_row(entry: _Entry, score: float, place: float, guarded: float) -> Boar
 
 
 def _make_unscored_row(ledger: Ledger, team: str) -> BoardRow:
-    """Return the row of a team without a score in a task."""
     last = ledger.of_team(team)[-1]
     reason = f"{last.outcome.value}: {last.reason}" if last.reason else last.outcome.value
     if last.outcome is AttemptOutcome.SCORED:

@@ -1,4 +1,4 @@
-"""Seal, record and score submissions, one team at a time.
+"""Seal (copy), record and score submissions, one team at a time.
 
 Several organisers may run a challenge at the same time; each team is processed by only one of them.
 An interrupted run continues with the unfinished attempt.
@@ -71,23 +71,23 @@ _OVER: Final = (AttemptOutcome.SCORED, AttemptOutcome.REFUSED, AttemptOutcome.ST
 _UNREADABLE: Final = "unreadable"
 _TABLE_BYTES: Final = 4 << 30
 _TABLE_SECONDS: Final = 600.0
-"""Time and memory limits for reading the tables of one submission (our own limits)."""
+"""Time limit, in s, for reading the tables of one submission (our choice)."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class TeamOutcome:
-    """The outcome of a team in this run.
+    """The outcome for one team in this run.
 
     Parameters
     ----------
     team
         The team.
     kind
-        The kind of submission, "" if it could not be read.
+        The kind of submission; "" if it could not be read.
     number
-        Number of the attempt, 0 if it does not count.
+        Number of the attempt; 0 if it does not count.
     outcome, reason
         The outcome and its reason.
     breaches, notes
@@ -95,7 +95,7 @@ class TeamOutcome:
     is_new
         Whether the submission was scored in this run; an unchanged submission is not scored again.
     folder
-        Folder of its results; None if there are none.
+        Folder of the results; None if there are none.
     """
 
     team: str
@@ -110,13 +110,13 @@ class TeamOutcome:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the submission was scored and every case satisfies the contract."""
+        """Return whether the submission was scored and no case violates the contract."""
         return self.outcome is AttemptOutcome.SCORED and not self.breaches
 
 
 @dataclass(frozen=True, slots=True)
 class ChallengeRun:
-    """The outcome of each team, and the problems of the ledger."""
+    """The outcome for each team, and the problems of the ledger."""
 
     opened: OpenChallenge
     teams: tuple[TeamOutcome, ...]
@@ -138,14 +138,14 @@ def run_challenge(
     folder
         The challenge.
     teams
-        Only these teams; () for all.
+        Teams to score; () for all.
     settings
         How programs are run; None for the defaults.
 
     Raises
     ------
     CaseError
-        If a team of `teams` has no submission, or there is no submission at all.
+        If a team in `teams` has no submission, or there is no submission at all.
     FormatError
         If there is no challenge, or references or tables differ from their frozen state.
     MissingExtraError
@@ -182,7 +182,7 @@ def run_challenge(
 def _take_turn(
     opened: OpenChallenge, handed: HandedIn, writer: LedgerWriter, settings: ProgramSettings
 ) -> TeamOutcome:
-    """Process a team's submission under a lock against other processes."""
+    """Process a team's submission under a lock that excludes other processes."""
     folder = opened.folder / RESULTS / handed.team
     folder.mkdir(parents=True, exist_ok=True)
     with wait_for_turn(folder):
@@ -217,7 +217,7 @@ def _take_submission(
 
 
 def _is_over(last: Attempt, settings: ProgramSettings) -> bool:
-    """Return whether an identical submission was already evaluated."""
+    """Return whether an identical submission has already been evaluated."""
     if settings.is_express:
         return last.outcome in (AttemptOutcome.SCORED, AttemptOutcome.REFUSED)
     return last.outcome in _OVER
@@ -232,7 +232,7 @@ def _make_attempt(
     settings: ProgramSettings,
     child: Child,
 ) -> TeamOutcome:
-    """Seal and score; `begun` is an unfinished attempt with the same submission.
+    """Seal and score a submission; `begun` is an unfinished attempt with the same content.
 
     Tables are first read in the subprocess `child`, which may crash.
     """
@@ -288,10 +288,10 @@ def _explain_error(error: Exception) -> str:
 def _seal_copy(
     opened: OpenChallenge, handed: HandedIn, folder: Path, digest: str, child: Child
 ) -> str:
-    """Copy a submission if the copy does not exist; return the submission's kind.
+    """Copy a submission unless the copy already exists, and return its kind.
 
-    A submission that needs a package that is not installed is not copied, so that it uses up no
-    attempt.
+    If a submission needs a package that is not installed, it is not copied, so that it does not use
+    up an attempt.
     """
     if (folder / MANIFEST).is_file():
         manifest = read_manifest(folder)
@@ -328,7 +328,7 @@ class _Inspection:
 
 
 def _inspect_sealed(opened: OpenChallenge, sealed: Path, child: Child) -> Contents:
-    """Return the content of a sealed folder; tables are read in `child` with limited memory.
+    """Inspect a sealed folder; its tables are read in the subprocess `child` with limited memory.
 
     Raises
     ------
@@ -385,7 +385,7 @@ def _report_team(
 
 
 def _say_earlier(last: Attempt, folder: Path) -> TeamOutcome:
-    """Return the recorded outcome of the same submission."""
+    """Return the outcome recorded earlier for the same submission."""
     return TeamOutcome(
         last.team,
         last.kind,

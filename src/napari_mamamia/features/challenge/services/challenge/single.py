@@ -1,4 +1,4 @@
-"""Measure one submission as a definition says, without a challenge."""
+"""Measure one submission by a challenge definition, without a challenge."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ from napari_mamamia.scoring.case.profiles import CLINICAL, profile_named
 
 @dataclass(frozen=True, slots=True)
 class AnswerNumbers:
-    """A submission's measures by id (nan if undefined), and its score (nan if there is no formula).
+    """A submission's measures by id (NaN if undefined), and its score (NaN without a formula).
 
-    `problems` says by id why a measure was not computed.
+    `problems` says, by id, why a measure was not computed.
     """
 
     numbers: Mapping[str, float]
@@ -44,7 +44,7 @@ class AnswerNumbers:
 def score_answers(
     definition: ChallengeDefinition, root: Path, folder: Path, models: Mapping[str, str]
 ) -> AnswerNumbers:
-    """Return the measures of one submission, without a challenge.
+    """Measure one submission, without a challenge.
 
     Parameters
     ----------
@@ -60,7 +60,8 @@ def score_answers(
     Raises
     ------
     MamamiaError
-        As `list_truth`, `load_models`, `require_measures`, `measure_folder` and `measure_masks`.
+        The errors of `list_truth`, `load_models`, `require_measures`, `measure_folder` and
+        `measure_masks`.
     """
     if definition.is_by_profile:
         raise FormatError(

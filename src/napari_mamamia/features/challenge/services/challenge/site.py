@@ -1,4 +1,4 @@
-"""Score models on a site's own cases for sharing, and merge the files of several sites."""
+"""Score models on a site's own cases for sharing, and merge the files from several sites."""
 
 import hashlib
 import json
@@ -54,14 +54,14 @@ from napari_mamamia.services.score.score import FoundPairs, Pairs, find_cases, s
 from napari_mamamia.services.score.settings import ScoreSettings
 
 METRICS: Final = (("dsc", True), ("norm_hd", False))
-"""The shared metrics of each case, and whether a larger value is better."""
+"""The shared metrics of a case, and whether a larger value is better."""
 _WORST: Final = MappingProxyType({"dsc": 0.0, "norm_hd": 1.0})
 _UNCOUNTED: Final = (
     *WITHOUT_REFERENCE,
     ScoreStatus.REFERENCE_EMPTY,
     ScoreStatus.BOTH_EMPTY,
 )
-"""Statuses of cases without a tumour in the reference, for which Dice is undefined."""
+"""Statuses of cases whose reference has no tumour, so that Dice is undefined."""
 _HEX: Final = frozenset("0123456789abcdef")
 SITES_FILE: Final = "sites.json"
 HEAT_MAP: Final = "site_heat_map.csv"
@@ -69,7 +69,7 @@ HEAT_MAP: Final = "site_heat_map.csv"
 
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """The settings of a site's evaluation and its shared file.
+    """The settings for a site's evaluation and for the file that it shares.
 
     `share` is ``cases`` (metrics of each case under a code) or ``aggregates``. `key` is the file of
     the site's key, which stays at the site. `digests` are the digests of models by name, for masks
@@ -84,7 +84,7 @@ class SiteSettings:
 
 @dataclass(frozen=True, slots=True)
 class SiteEvaluation:
-    """The shareable content, and the ids of cases whose reference could not be used."""
+    """The content to share, and the ids of cases whose reference could not be used."""
 
     file: SiteFile
     left_out: tuple[CaseFailure, ...] = ()
@@ -99,10 +99,10 @@ def evaluate_site(
     *,
     overwrite: bool = False,
 ) -> SiteEvaluation:
-    """Score models on a site's own cases and write the shareable file.
+    """Score models on a site's own cases, and write the file that the site shares.
 
-    A case without a usable mask of a model gets the worst score. A case whose reference is
-    unreadable or exists twice does not count for any model and is reported.
+    If a model has no usable mask for a case, the case gets the worst score. A case whose reference
+    is unreadable or exists twice does not count for any model and is reported.
 
     Parameters
     ----------
@@ -115,18 +115,19 @@ def evaluate_site(
     site
         Settings of the site.
     settings
-        Definitions of the scores.
+        The scoring settings.
     overwrite
         Whether to replace `out`.
 
     Raises
     ------
     CaseError
-        If there are too few cases for aggregates, no key for cases, or a model's digest is unknown.
+        If there are too few cases for aggregates, there is no key for case codes, or a model's
+        digest is unknown.
     FormatError
-        If a folder holds no mask, or the system refuses a file.
+        If a folder contains no mask, or the system does not allow reading a file.
     SaveConflictError
-        If `out` exists and `overwrite` is off.
+        If `out` exists and `overwrite` is False.
     """
     require_names([model.name for model in predictions])
     cases = [find_cases(reference, model.folder) for model in predictions]
@@ -182,7 +183,7 @@ def _with_reference(found: FoundPairs) -> FoundPairs:
 
 
 def _find_digest(model: PredictionFolder, pairs: Pairs, given: Mapping[str, str]) -> str:
-    """Return the digest of the model that made the masks, from provenance files or from `given`."""
+    """Return the digest of the model that made the masks, from provenance files or `given`."""
     from_files = set()
     for _, mask in pairs.values():
         if mask is None or not sidecar_path(mask).is_file():
@@ -276,7 +277,7 @@ def _describe_site(
 def number_models(
     names: Sequence[str], values: Mapping[str, NDArray[np.float64]]
 ) -> list[SiteNumber]:
-    """Return the models' numbers over all cases from the metrics (m, n).
+    """Summarise the models' metrics (m, n) over all cases.
 
     Parameters
     ----------
@@ -315,7 +316,7 @@ def _code_rows(
     values: Mapping[str, NDArray[np.float64]],
     key: bytes,
 ) -> tuple[SiteRow, ...]:
-    """Return the rows of cases with codes, sorted by code so that the order reveals nothing."""
+    """Return rows with case codes, sorted by code, so that their order reveals nothing."""
     rows = [
         SiteRow(
             case_code(row.case_id, key),
@@ -330,19 +331,19 @@ def _code_rows(
 
 
 def definitions_digest(profile: Profile) -> str:
-    """Return the SHA-256 of all definitions of a profile, for cases and cohorts."""
+    """Return the SHA-256 of all definitions in a profile, for cases and cohorts."""
     content = plain_content({"case": profile, "cohort": rules_of(profile.name)})
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _take_value(row: CaseScore, metric: str) -> float:
-    """Return a metric of a case, or the worst value without a usable prediction."""
+    """Return a metric of a case, or the worst value if there is no usable prediction."""
     value = float(getattr(row, metric))
     return _WORST[metric] if isnan(value) else value
 
 
 def _rank_cases(values: NDArray[np.float64], is_larger_better: bool) -> NDArray[np.float64]:
-    """Return the rank of each model (m, n) in each case; 1 is best, ties share the lowest."""
+    """Rank the models in each case, (m, n); 1 is best, and ties share the lower number."""
     return np.stack([ranks(case if is_larger_better else -case) for case in values.T], axis=1)
 
 
@@ -381,12 +382,12 @@ def _tell_groups(
 
 
 def read_digests(texts: Sequence[str]) -> dict[str, str]:
-    """Parse digests from texts of the form ``NAME=SHA256``.
+    """Parse model digests from strings such as ``NAME=SHA256``.
 
     Raises
     ------
     FormatError
-        If a text has another form, or a name occurs twice.
+        If a string does not have this format, or a name occurs twice.
     """
     digests: dict[str, str] = {}
     for text in texts:
@@ -426,7 +427,7 @@ class MergedModel:
 
 @dataclass(frozen=True, slots=True)
 class SiteRank:
-    """A model's mean rank over the sites that ran all models, and the resulting final rank."""
+    """A model's mean rank over the sites that ran all models, and its final rank."""
 
     name: str
     mean_rank: float
@@ -435,12 +436,12 @@ class SiteRank:
 
 @dataclass(frozen=True, slots=True)
 class MergedSites:
-    """The merged files of sites.
+    """The merged content of the files from several sites.
 
     `heat_map` has one row per site: site, n, then the mean of each model and metric (NaN if the
-    model was not run). `subset` lists sites that ran only some models and do not count in
+    model was not run). `subset` lists sites that ran only some of the models and are not used in
     `ranking`. The ranking follows the rule ``fets-2022``: the ranks of each site and metric are
-    averaged and ranked. `left_out` holds the ranking without each site.
+    averaged and ranked. `left_out` holds the ranking when each site in turn is omitted.
     """
 
     sites: tuple[str, ...]
@@ -456,12 +457,12 @@ class MergedSites:
 def merge_sites(
     paths: Sequence[Path], out: Path, *, existing: Existing = Existing.REFUSE
 ) -> MergedSites:
-    """Merge the files of sites; write ``sites.json`` and ``site_heat_map.csv``.
+    """Merge the files from several sites; write ``sites.json`` and ``site_heat_map.csv``.
 
     Parameters
     ----------
     paths
-        The files of the sites.
+        The files from the sites.
     out
         Output folder.
     existing
@@ -475,7 +476,7 @@ def merge_sites(
     FormatError
         If a file cannot be read.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     files = [read_site_file(path) for path in paths]
     require_equal(files)
@@ -499,7 +500,7 @@ def merge_sites(
 
 
 def require_equal(files: Sequence[SiteFile]) -> None:
-    """Raise `CaseError` if files of sites cannot be merged."""
+    """Raise `CaseError` if files from different sites cannot be merged."""
     names = [file.site.strip().casefold() for file in files]
     if not files or len(set(names)) < len(names):
         listed = name_some([file.site for file in files]) or "none"
@@ -591,7 +592,7 @@ def _quote_value(value: object) -> str:
 
 
 def join_sites(files: Sequence[SiteFile]) -> MergedSites:
-    """Return the merged files of sites; see `MergedSites`."""
+    """Merge the files from several sites; see `MergedSites`."""
     names = tuple(dict.fromkeys(model.name for file in files for model in file.models))
     digests = {model.name: model.digest for file in files for model in file.models}
     metrics = files[0].metrics
@@ -673,7 +674,7 @@ def _list_doubles(files: Sequence[SiteFile]) -> list[str]:
 
 
 def _count_values(file: SiteFile, digests: Collection[str]) -> Counter[tuple[object, ...]]:
-    """Count each set of values, without values at the ends of the range."""
+    """Count how often each set of values occurs, ignoring values at the ends of the range."""
     of_models = {model.name: model.digest for model in file.models if model.digest in digests}
     cases: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
     for row in file.rows:
@@ -726,7 +727,7 @@ def _rank_models(
     sites: Sequence[str],
     whole: Mapping[tuple[str, str, str], SiteNumber],
 ) -> tuple[SiteRank, ...]:
-    """Return the ranking by ``fets-2022``, in which all sites and metrics have equal weight."""
+    """Rank the models by ``fets-2022``, in which all sites and metrics have equal weight."""
     if not sites:
         return ()
     of_tables = [

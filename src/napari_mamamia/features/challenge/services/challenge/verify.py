@@ -1,4 +1,4 @@
-"""Verify a challenge: hashes, the ledger's chain, recomputed scores and pages."""
+"""Verify a challenge: hashes, the ledger's hash chain, and recomputed scores and pages."""
 
 import re
 from collections.abc import Iterator
@@ -94,14 +94,14 @@ def find_changed_pages(
 ) -> Iterator[str]:
     """Yield each page that differs from a regenerated one, with the first differing line.
 
-    With `is_quick` figures are not drawn again: only texts and tables are compared.
+    With `is_quick`, figures are not drawn again, and only texts and tables are compared.
 
     Parameters
     ----------
     board
         The leaderboard.
     again
-        The ranking computed again.
+        The recomputed ranking.
     folder
         Folder of the leaderboard.
     is_quick
@@ -135,7 +135,7 @@ def _draw_nothing(_: Drawing) -> Drawn:
 
 
 def _find_line(there: str, here: str) -> str:
-    """Return the first line in which two texts differ, or "" if none does."""
+    """Return the first line in which two texts differ, or "" if they are equal."""
     if there == here:
         return ""
     lines = zip_longest(there.split("\n"), here.split("\n"), fillvalue="")
@@ -153,19 +153,19 @@ def _find_line(there: str, here: str) -> str:
 
 _TOLERANCE: Final = 1e-9
 _MEASURED: Final = ("prediction_seconds", "peak_memory_bytes")
-"""Measurements that differ between runs."""
+"""Columns with measurements that differ from run to run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A changed file or number, and the change."""
+    """A file or number that changed, and a description of the change."""
 
     where: str
     text: str
 
 
 def verify_challenge(path: Path, *, is_quick: bool = False) -> tuple[Difference, ...]:
-    """Return the differences in a challenge, or in a leaderboard and its challenge.
+    """Verify a challenge, or a leaderboard with its challenge, and return all differences.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def verify_challenge(path: Path, *, is_quick: bool = False) -> tuple[Difference,
     Raises
     ------
     FormatError
-        If `path` holds neither, or the leaderboard's challenge is not at the recorded path.
+        If `path` contains neither, or the leaderboard's challenge is not at the recorded path.
     """
     opened = _open_challenge(path)
     ledger = read_ledger(opened.attempts, opened.sha256)
@@ -188,7 +188,7 @@ def verify_challenge(path: Path, *, is_quick: bool = False) -> tuple[Difference,
 
 
 def list_unchecked(path: Path, *, is_quick: bool = False) -> tuple[str, ...]:
-    """Return what `verify_challenge` does not check, and the teams' changed submissions.
+    """Return what `verify_challenge` does not check, and teams whose submission has changed.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def _is_board(path: Path) -> bool:
 
 
 def _open_challenge(path: Path) -> OpenChallenge:
-    """Return the challenge in `path`, or that of the leaderboard in it."""
+    """Open the challenge in a folder, or the challenge of the leaderboard in that folder."""
     if not _is_board(path):
         return read_challenge(path)
     try:
@@ -231,7 +231,7 @@ def _open_challenge(path: Path) -> OpenChallenge:
 def _verify_board(
     opened: OpenChallenge, ledger: Ledger, folder: Path, *, is_quick: bool
 ) -> list[Difference]:
-    """Return the differences of a leaderboard's files, and of its content computed again."""
+    """Return differences in a leaderboard's files, and in its content when recomputed."""
     files = find_differences(folder)
     if LIST_FILE not in files and sha256_of(folder / LIST_FILE) not in ledger.boards:
         files[LIST_FILE] = f"{LIST_FILE} is not the list that the ledger records"
@@ -247,7 +247,7 @@ def _verify_board(
 def _verify_content(
     opened: OpenChallenge, ledger: Ledger, folder: Path, *, is_quick: bool
 ) -> list[str]:
-    """Return the differences between a leaderboard and one computed from its challenge."""
+    """Return differences between a leaderboard and one that is recomputed from its challenge."""
     board, texts = read_leaderboard(folder), []
     if board.sha256 != opened.sha256:
         texts.append("it was written for a different challenge.json")
@@ -301,12 +301,12 @@ def _compare_boards(then: Leaderboard, now: Leaderboard) -> list[str]:
 
 @reads("the ranks of a leaderboard", "make the leaderboard again with `mamamia challenge rank`")
 def read_ranks(path: Path) -> Any:
-    """Read a leaderboard's ``rank.json`` for the comparison with recomputed ranks."""
+    """Read a leaderboard's ``rank.json``, to compare it with recomputed ranks."""
     return read_json(path)
 
 
 def _compare_content(then: Any, now: Any, where: str) -> list[str]:
-    """Return the first three differences of two JSON values beyond rounding."""
+    """Return the first three differences between two JSON values that exceed rounding."""
     if isinstance(then, dict) and isinstance(now, dict):
         names = sorted(map(str, then.keys() | now.keys()))
         inner = [_compare_content(then.get(n), now.get(n), f"{where}/{n}") for n in names]
@@ -324,9 +324,9 @@ def _compare_content(then: Any, now: Any, where: str) -> list[str]:
 def verify_folder(
     opened: OpenChallenge, ledger: Ledger, *, is_quick: bool = False
 ) -> tuple[Difference, ...]:
-    """Return the differences between a challenge's folder and its frozen and recorded state.
+    """Return differences between a challenge's folder and its frozen and recorded state.
 
-    With `is_quick` only hashes are compared; otherwise every scored case is scored again from the
+    With `is_quick`, only hashes are compared; otherwise every scored case is scored again from the
     sealed copies.
 
     Parameters
@@ -334,7 +334,7 @@ def verify_folder(
     opened
         The challenge.
     ledger
-        Its ledger.
+        The ledger of the challenge.
     is_quick
         Whether to compare only hashes.
     """
@@ -358,7 +358,7 @@ def verify_folder(
 
 
 def _find_unnoted(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]:
-    """Yield results that belong to no attempt of the ledger."""
+    """Yield results that do not belong to any attempt in the ledger."""
     noted = {(attempt.team, attempt.digest[:16]) for attempt in ledger.attempts}
     root = opened.folder / RESULTS
     for table in sorted(root.glob(f"*/*/{SCORES}/{SCORE_TABLE}")) if root.is_dir() else ():
@@ -372,7 +372,7 @@ def _find_unnoted(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]
 
 
 def _find_moved_on(opened: OpenChallenge, ledger: Ledger) -> Iterator[str]:
-    """Yield teams whose submission was changed, removed or added after the last run."""
+    """Yield teams whose submission was changed, removed or added since the last run."""
     teams = dict.fromkeys(attempt.team for attempt in ledger.attempts)
     there = {team.team: team.path for team in find_submissions(opened.submissions).teams}
     for team in teams:
@@ -449,7 +449,7 @@ def _measure_again(
     attempt: Attempt,
     definition: ChallengeDefinition,
 ) -> list[str]:
-    """Return the measures whose values differ from the recorded ones."""
+    """Measure an attempt again, and return the measures whose values differ."""
     then = read_values(folder / values_name(definition))
     if definition.has_own_files:
         now = measure_answers(opened, definition, inner_folder(sealed))

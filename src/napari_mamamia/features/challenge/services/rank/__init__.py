@@ -1,4 +1,5 @@
-"""Rank several algorithms from tables of their scores, and write tables and pages.
+"""Rank algorithms from their score tables, and write tables and pages.
 
-`inputs` reads the tables, `rank` ranks and writes, `output` defines the content of the files.
+`inputs` reads the tables, `rank` ranks the algorithms and writes the files, and `output` defines
+the content of these files.
 """

@@ -1,4 +1,4 @@
-"""Read a ranking for display: the leader, teams by method, cases by team."""
+"""Read a ranking for display: the leader, the teams by method, and the cases by team."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -37,20 +37,20 @@ from napari_mamamia.scoring.report.certainty import few_cases
 
 _CLEAR: Final = 0.95
 _LIKELY: Final = 0.75
-"""Minimum share of resamples that agree on a leader for a likely lead."""
+"""Minimum fraction of resamples with the same leader for the lead to be called likely."""
 _LARGE: Final = 10.0
 _OVERALL: Final = "All tables together"
 _MASKS: Final = "segmentation"
 COMPOSITE: Final = "composite"
 LADDER: Final = "ladder"
 OWN_SCORE: Final = "challenge"
-"""The challenge's own ranking method, in addition to those of `rank`."""
+"""Name of the challenge's own ranking method, which is added to those of `rank`."""
 
 T = TypeVar("T")
 
 
 class CaseOrder(StrEnum):
-    """The criterion by which cases are sorted; a team's name is also possible."""
+    """The criterion by which cases are sorted; a team's name is possible too."""
 
     LISTED = "as listed"
     SPREAD = "largest spread first"
@@ -61,10 +61,10 @@ class CaseOrder(StrEnum):
 class CaseGrid:
     """A value for each case and team, (n, m) float64, NaN if missing.
 
-    If `are_ranks`, the file of values is missing, and the numbers are ranks within the case.
-    `worst` and `spread` (n,) are over the teams with a value. If a team has no value for a case,
-    the worst is NaN, which sorts before any number. `badness` (n, m) ranges from the best value of
-    the table (0) to the worst (1).
+    If `are_ranks`, the file of values is missing, and the numbers are ranks in each case. `worst`
+    and `spread` (n,) are computed over the teams that have a value. If a team has no value for a
+    case, `worst` is NaN, which sorts before any number. `badness` (n, m) ranges from the best value
+    of the table (0) to the worst (1).
     """
 
     teams: tuple[str, ...]
@@ -78,7 +78,7 @@ class CaseGrid:
 
     @property
     def digits(self) -> int:
-        """Return the number of decimals: none for ranks, one for mm, three for shares of 1."""
+        """Return the number of decimals: 0 for ranks, 1 for mm, 3 for values from 0 to 1."""
         if self.are_ranks:
             return 0
         return 1 if np.nanmax(np.abs(self.values), initial=0.0) >= _LARGE else 3
@@ -86,10 +86,10 @@ class CaseGrid:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoardTable:
-    """One table of a ranking; `n_cases` is None if unknown.
+    """One table of a ranking; `n_cases` is None if it is unknown.
 
     `leads` names the method shown first; for a challenge, this is the leaderboard's method. `grid`
-    is None without cases to show; `why_no_grid` explains why.
+    is None if there are no cases to show, and `why_no_grid` explains why.
     """
 
     title: str
@@ -103,7 +103,7 @@ class BoardTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankBoard:
-    """A ranking: its tables, the overall table first if there are several, and notes."""
+    """A ranking: its notes and its tables, with the overall table first if there are several."""
 
     folder: Path
     tables: tuple[BoardTable, ...]
@@ -151,10 +151,10 @@ def open_board(path: Path) -> RankBoard:
 
 
 def _lead_with_challenge(table: BoardTable, official: Leaderboard, notes: list[str]) -> BoardTable:
-    """Return the table with the challenge leaderboard's method for masks first.
+    """Put the challenge leaderboard's method for masks first in a table.
 
-    If no method of the table gives the leaderboard's ranks (with the ladder), they are added as a
-    method.
+    If no method of the table gives the leaderboard's ranks (because of the ladder), these ranks are
+    added as a method.
     """
     board = next((board for board in official.boards if board.task == _MASKS), None)
     if board is None:
@@ -189,7 +189,7 @@ def _as_number(value: float | None) -> float:
 
 
 def list_ranked(table: BoardTable, method: int) -> tuple[RankedAlgorithm, ...]:
-    """Return the teams by one method, best first; teams without a rank come last.
+    """Return the teams ranked by a method, best first; teams without a rank come last.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def list_ranked(table: BoardTable, method: int) -> tuple[RankedAlgorithm, ...]:
 
 
 def say_lead(table: BoardTable, method: int) -> str:
-    """Return a sentence on the leader by a method and the certainty of the lead.
+    """Describe the leader by a method, and the certainty of the lead, in one sentence.
 
     Parameters
     ----------
@@ -246,10 +246,10 @@ def say_lead(table: BoardTable, method: int) -> str:
 
 
 def order_cases(grid: CaseGrid, by: str, *, upwards: bool = False) -> tuple[int, ...]:
-    """Return the indices of the cases in an order: a `CaseOrder`, or the name of a team.
+    """Return the indices of the cases, sorted by a `CaseOrder` or by a team's values.
 
-    The widest spread or the worst value comes first. Cases without a value of a team come before
-    all others; equal values are sorted by the mean of the teams. `upwards` reverses the order.
+    The widest spread or the worst value comes first. Cases for which a team has no value come
+    first; equal values are sorted by the mean over the teams. `upwards` reverses the order.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ _K = TypeVar("_K", bound=_Keyed)
 
 
 def _read_beside(read: Callable[[Path], T], path: Path, nothing: T, notes: list[str]) -> T:
-    """Read a file next to ``rank.json``; return `nothing` and a note if it is unreadable."""
+    """Read a file next to ``rank.json``; if it is unreadable, add a note and return `nothing`."""
     if not path.is_file():
         return nothing
     try:
@@ -321,7 +321,7 @@ def _make_table(
 
 
 def _find_part(parts: Sequence[_K], one: RankedTable, tables: Sequence[RankedTable]) -> _K | None:
-    """Return the key in `parts` of a table; a single table matches any single key."""
+    """Return the key in `parts` that matches a table; a single table matches a single key."""
     if len(tables) == 1:
         return parts[0] if len(parts) == 1 else None
     return next((candidate for candidate in parts if candidate.key == one.key), None)
@@ -361,7 +361,7 @@ def _read_share(share: float) -> float:
 
 
 def _format_percent(share: float) -> str:
-    """Format a share in percent; only exact values appear as 0 % or 100 %.
+    """Format a fraction in percent; only exact values appear as 0 % or 100 %.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Read the inputs of a ranking: one table per algorithm or one for all, and resamples."""
+"""Read the inputs of a ranking: one table per algorithm or for all, and resamples."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -37,11 +37,11 @@ from napari_mamamia.scoring.ranking.table import RankingTable, is_larger_better
 from napari_mamamia.services.score.clinical_table import matched, read_table
 
 _UNUSABLE = frozenset(status.value for status in ScoreStatus if is_unusable(status))
-"""Values of the column ``status`` for a case whose score was filled by a rule."""
+"""Values in the column ``status`` for cases whose score was assigned by a rule."""
 _SCORED = ("dsc", "norm_hd")
-"""The two columns of the challenge's composite score."""
+"""The two columns from which the challenge's composite score is computed."""
 _OTHER_UNIT: Final = 20
-"""Ratio of medians that suggests different units. Our own limit."""
+"""Ratio of medians at which different units are suspected (our choice)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +59,16 @@ class RankInputs:
     Parameters
     ----------
     algorithms, table
-        A table for each algorithm, or one table for all algorithms.
+        One table per algorithm, or one table for all algorithms.
     metrics
-        Columns of the algorithms' tables to rank by (default: dsc, value, score or the only one).
+        Columns of the algorithms' tables to rank by; by default dsc, value, score, or the only one.
     larger_is_better
-        Direction of the metric. With None the metric's name decides, by default larger is better.
-        With several metrics, the setting applies to metrics whose name does not decide.
+        Whether larger values are better. If None, this is inferred from the metric's name; for
+        unknown names, larger is better. With several metrics, the setting applies only to metrics
+        with unknown names.
     clinical, profile
-        With tables of dsc and norm_hd for each algorithm, the clinical table allows the challenge's
-        composite score under the profile.
+        If each algorithm's table has dsc and norm_hd, a clinical table makes it possible to compute
+        the challenge's composite score under the profile.
     """
 
     algorithms: tuple[AlgorithmTable, ...] = ()
@@ -111,9 +112,9 @@ class RankInputs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadInputs:
-    """The tables that were read; `keys` are the splitting columns, `notes` are warnings.
+    """The tables that were read; `keys` are the columns that split a file, `notes` are warnings.
 
-    `group` assigns cases to the clinical table's groups; None without a clinical table.
+    `group` assigns cases to groups of the clinical table; it is None if there is no such table.
     """
 
     tables: tuple[RankingTable, ...]
@@ -188,9 +189,9 @@ def read_inputs(inputs: RankInputs) -> ReadInputs:
 
 
 def _read_algorithms(inputs: RankInputs) -> tuple[list[RankingTable], list[str]]:
-    """Return a table of all algorithms for each metric, and warnings about their files.
+    """Read one table with all algorithms for each metric; also return warnings.
 
-    The cases are the union over the files; letter case is ignored.
+    A case that is in any file is included; letter case is ignored.
     """
     names = [algorithm.name for algorithm in inputs.algorithms]
     for name in names:
@@ -247,7 +248,7 @@ def _find_given(columns: CaseColumns) -> list[bool]:
 
 
 def _spell_cases(read: Sequence[CaseColumns]) -> dict[str, str]:
-    """Return the first spelling of each case id, by its key."""
+    """Return the spelling of each case id in the first file that contains it, by its key."""
     spelled: dict[str, str] = {}
     for columns in read:
         for case in columns.cases:
@@ -256,7 +257,7 @@ def _spell_cases(read: Sequence[CaseColumns]) -> dict[str, str]:
 
 
 def _compare_units(table: RankingTable) -> str:
-    """Return a note if an algorithm's values may differ in unit from the other algorithms' values.
+    """Return a note if one algorithm's values may have a different unit from the others.
 
     Raises
     ------
@@ -297,7 +298,7 @@ def _compare_units(table: RankingTable) -> str:
 def _direct_tables(
     tables: Sequence[RankingTable], larger_is_better: bool | None
 ) -> tuple[list[RankingTable], list[str]]:
-    """Return the tables with the directions of their metrics, and notes about them."""
+    """Set each metric's direction (whether larger is better), and return notes on the choice."""
     metrics = dict.fromkeys(table.metric for table in tables)
     directions: dict[str, bool] = {}
     notes = []
@@ -322,7 +323,7 @@ def _direct_tables(
 
 
 def _spell_draws(rows: Sequence[Sequence[str]], tables: Sequence[RankingTable]) -> NamedDraws:
-    """Return resamples with case ids spelled as in the tables; unknown ids are unchanged."""
+    """Return resamples in which case ids are spelled as in the tables; unknown ids are kept."""
     spelled: Mapping[str, str] = {case_key(case): case for table in tables for case in table.cases}
     return NamedDraws(
         tuple(tuple(spelled.get(case_key(name), name) for name in row) for row in rows)
@@ -336,7 +337,7 @@ def _group_cases(cohort: Cohort, profile: Profile, cases: Sequence[str]) -> tupl
 def _make_composite(
     inputs: RankInputs, cases: Sequence[str], cohort: Cohort
 ) -> tuple[Composite | None, str]:
-    """Return the challenge's ranking score of resamples, or None and the reason.
+    """Return the function for the challenge's score in resamples, or None and the reason.
 
     Cases without a usable prediction are scored by the profile's rule, as in `score`.
     """
@@ -371,7 +372,7 @@ def _make_composite(
 
 
 def _read_rows(path: Path, profile: Profile, spelled: Mapping[str, str]) -> list[CaseScore]:
-    """Return a row for each case, in order; a case missing from the table has no prediction."""
+    """Return one row per case, in order; a case that is missing in the table has no prediction."""
     read = read_case_columns(path, _SCORED)
     if read.profiles and read.profiles != (profile.name,):
         raise FormatError(

@@ -1,4 +1,4 @@
-"""Make a ranking of the models that were scored in a data set's workspace."""
+"""Make a ranking of the models that were scored on a data set."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -12,13 +12,14 @@ from napari_mamamia.services.batch.output_folder import RUN_FILE
 
 
 def list_score_tables(scores: Path) -> tuple[AlgorithmTable, ...]:
-    """Return the tables of case scores of a workspace, named by their models.
+    """Return the tables of case scores in a workspace, named after the models.
 
     Parameters
     ----------
     scores
-        The folder of scores. A run's folder has its table; the folder of a comparison has one
-        folder for each model. Of a model that was scored twice, the latest table is returned.
+        The folder of scores. The folder of a single run contains its table; the folder of a
+        comparison contains one subfolder per model. If a model was scored twice, its latest table
+        is returned.
     """
     latest: dict[str, Path] = {}
     for path in sorted(scores.glob("**/case_scores.csv"), key=lambda path: path.stat().st_mtime):
@@ -27,7 +28,7 @@ def list_score_tables(scores: Path) -> tuple[AlgorithmTable, ...]:
 
 
 def _read_model(folder: Path) -> str:
-    """Return the name of the masks that a run scored, else the folder's name."""
+    """Return the name of the masks that a run scored, or else the folder's name."""
     try:
         return str(read_json(folder / RUN_FILE)["parameters"]["prediction"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -35,14 +36,14 @@ def _read_model(folder: Path) -> str:
 
 
 def make_ranking(tables: Sequence[AlgorithmTable], metric: str, scores: Path) -> Path:
-    """Rank models by a metric and return the new folder of the ranking.
+    """Rank models by a metric, and return the new folder with the ranking.
 
     A case without a value gets the worst rank.
 
     Raises
     ------
     FormatError, CaseError
-        If a table cannot be read, or names do not match; nothing is written then.
+        If a table cannot be read, or names do not match; in that case nothing is written.
     """
     folder = scores.parent / "rankings"
     out = next(

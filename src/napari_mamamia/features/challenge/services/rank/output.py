@@ -1,4 +1,4 @@
-"""Content of the files of a ranking: ``rank.json``, its details, and CSV tables."""
+"""Content of a ranking's files: ``rank.json``, ``rank_details.json``, and CSV tables."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ DATA_FILES: Final = (RANK_FILE, DETAILS_FILE, RANKS_FILE, CASES_FILE, VALUES_FIL
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankSummary:
-    """The result of a ranking: by table, overall, over sites, and notes."""
+    """The results of a ranking: for each table, overall, over sites, and notes."""
 
     ranking: Ranking
     overall: OverallRanking | None
@@ -52,9 +52,9 @@ def rank_content(
     ranking
         The ranking.
     read
-        Its inputs.
+        The inputs of the ranking.
     sites, overall
-        Results over sites and over all tables; None if there is only one.
+        Results over sites and over all tables; None if there is only one site or table.
     """
     with_draws = read.draws is not None
     if not read.keys:
@@ -85,7 +85,7 @@ def details_content(
     ranking
         The ranking.
     read
-        Its inputs.
+        The inputs of the ranking.
     sites
         Results over sites, or None.
     notes
@@ -125,7 +125,7 @@ def details_content(
 
 
 def rank_rows(ranking: Ranking, overall: OverallRanking | None) -> Iterator[list[str | float]]:
-    """Yield the lines of ``ranks.csv``, header first, with one column for each method."""
+    """Yield the lines of ``ranks.csv``, beginning with the header; each method has a column."""
     methods = ranking.tables[0].methods
     heads = ["task", "metric", "site", "algorithm", "n_cases", "n_filled"]
     for method in methods:
@@ -145,7 +145,7 @@ def rank_rows(ranking: Ranking, overall: OverallRanking | None) -> Iterator[list
 
 
 def case_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
-    """Yield the lines of ``case_ranks.csv``: a row for each case, a rank for each algorithm."""
+    """Yield the lines of ``case_ranks.csv``: one row per case, one rank per algorithm."""
     for table in tables:
         keys = [table.table.task, table.table.metric, table.table.site]
         for case, ranks in zip(table.cases, table.case_ranks.tolist(), strict=True):
@@ -153,9 +153,9 @@ def case_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
 
 
 def value_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
-    """Yield the lines of ``case_values.csv``: a row for each case, a value for each algorithm.
+    """Yield the lines of ``case_values.csv``: one row per case, one value per algorithm.
 
-    A value from a rule is NaN, written as an empty cell.
+    A value that was assigned by a rule is NaN, which is written as an empty cell.
     """
     for ranked in tables:
         table = ranked.table
@@ -187,7 +187,7 @@ def _table_content(one: TableRanking, with_draws: bool) -> Content:
 def methods_content(
     names: Sequence[str], methods: Sequence[MethodRanking], with_draws: bool = False
 ) -> Content:
-    """Return ranks, scores and stability by method and name, for ``rank.json``.
+    """Return ranks, scores and stability by method and algorithm name, for ``rank.json``.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def _stability_content(names: Sequence[str], stable: Stability) -> Content:
 
 
 def _share_ranks(names: Sequence[str], stable: Stability) -> Content:
-    """Return the median rank of each algorithm, and the share of resamples with each rank."""
+    """Return the median rank of each algorithm, and how often it has each rank in resamples."""
     content = {}
     for index, name in enumerate(names):
         ranks, counts = np.unique(stable.ranks[:, index], return_counts=True)
@@ -289,7 +289,7 @@ def _by_name(names: Sequence[str], values: Numbers) -> Content:
 
 
 def _by_pair(names: Sequence[str], values: Numbers) -> Content:
-    """Return the values by row and column name, without the diagonal."""
+    """Return a matrix as values by row name and column name, without the diagonal."""
     return {
         name: {other: value for other, value in zip(names, row, strict=True) if other != name}
         for name, row in zip(names, values.tolist(), strict=True)

@@ -24,7 +24,7 @@ _OURS: Final = '<meta name="generator" content="napari-mamamia">'
 
 
 def ranking_pages(summary: RankSummary, groupings: tuple[Grouping, ...] = ()) -> dict[str, Page]:
-    """Return the pages of the leaderboard and the teams, by relative file name."""
+    """Build the pages of the leaderboard and the teams, by relative file name."""
     links = link_pages(order_names(summary))
     content = leaderboard_content(summary, links=links, groupings=groupings)
     pages = {LEADERBOARD_PAGE: leaderboard_page(content)}
@@ -34,7 +34,7 @@ def ranking_pages(summary: RankSummary, groupings: tuple[Grouping, ...] = ()) ->
 
 
 def write_pages(pages: Mapping[str, Page], out: Path, *, overwrite: bool = False) -> None:
-    """Write pages by name below `out`; remove the pages of teams that are no longer ranked.
+    """Write pages into a folder, and remove pages of teams that are no longer ranked.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def write_pages(pages: Mapping[str, Page], out: Path, *, overwrite: bool = False
     Raises
     ------
     SaveConflictError, SaveError
-        If a file exists and `overwrite` is off, or the system refuses.
+        If a file exists and `overwrite` is False, or the system does not allow writing.
     """
     for number, (name, page) in enumerate(pages.items()):
         report_progress(number, len(pages), f"Writing {name}")
@@ -64,7 +64,7 @@ def write_pages(pages: Mapping[str, Page], out: Path, *, overwrite: bool = False
 
 
 def find_stale(pages: Mapping[str, Page], out: Path) -> list[Path]:
-    """Return earlier team pages below `out` that are not among these pages."""
+    """Return earlier team pages in a folder that are not among the new pages."""
     there = sorted((out / TEAM_FOLDER).glob("*.html"))
     named = {out / name for name in pages}
     return [path for path in there if path not in named and _is_ours(path)]

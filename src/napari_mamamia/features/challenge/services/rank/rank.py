@@ -1,4 +1,4 @@
-"""Rank the algorithms of tables: read the tables, rank by every method, write the results."""
+"""Rank algorithms: read their tables, rank by every method, and write the results."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def rank_files(
     smallest_site: int = 0,
     existing: Existing = Existing.REFUSE,
 ) -> output.RankSummary:
-    """Rank the algorithms of tables; write ``rank.json``, its details, two tables and pages.
+    """Rank algorithms; write ``rank.json``, ``rank_details.json``, two tables and pages.
 
     Parameters
     ----------
@@ -51,17 +51,17 @@ def rank_files(
     settings
         Methods, rules and resamples; None for the defaults.
     smallest_site
-        Sites with fewer cases are left out of the ranks over sites.
+        Sites with fewer cases are not used in the ranks over sites.
     existing
         What to do with other results in `out`.
 
     Raises
     ------
     FormatError, CaseError
-        If a file cannot be read, values are missing without a rule, or names do not match; nothing
-        is written then.
+        If a file cannot be read, values are missing without a rule, or names do not match; in that
+        case nothing is written.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     settings = settings or RankSettings()
     read = read_inputs(inputs)
@@ -117,7 +117,7 @@ def write_ranking(
     Raises
     ------
     SaveConflictError, SaveError
-        If a file exists and `overwrite` is off, or the system refuses.
+        If a file exists and `overwrite` is False, or the system does not allow writing.
     """
     ranking, out = summary.ranking, summary.folder
     report_progress(0, 1, f"Writing {RANK_FILE}")
@@ -151,7 +151,7 @@ def _check_inputs(read: ReadInputs, settings: RankSettings) -> None:
 
 
 def _find_gains(ranking: Ranking) -> list[str]:
-    """Return warnings if a missing value counts more than the worst submitted value."""
+    """Return warnings if a missing value counts for more than the worst submitted value."""
     rule = ranking.settings.missing
     if rule is None or rule.kind is not MissingKind.VALUE:
         return []

@@ -7,11 +7,11 @@ from napari_mamamia.io.data_set.mask_files import list_masks
 
 
 def find_team_folder(team: str, known: Mapping[str, Path], predictions: Path | None) -> Path | None:
-    """Return the folder of a team's masks, None if it is not known.
+    """Return the folder of a team's masks, or None if it is not known.
 
-    The first of these is returned: the folder that the user set (`known`); a folder next to another
-    team's folder, if both folders are named like their teams; the folder of a model with this name
-    in `predictions`.
+    Three places are tried in this order: the folder that the user set (`known`); a folder next to
+    another team's folder, if both folders have the names of their teams; and the folder of a model
+    with this name in `predictions`.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def find_team_folder(team: str, known: Mapping[str, Path], predictions: Path | N
     known
         Folders set by the user, by team.
     predictions
-        Folder of the models of the data set; None without one.
+        Folder with the predictions of the data set's models, or None.
     """
     if team in known:
         return known[team]
@@ -33,7 +33,7 @@ def find_team_folder(team: str, known: Mapping[str, Path], predictions: Path | N
 
 
 def find_team_mask(folder: Path, case_id: str) -> Path | None:
-    """Return the mask of a case in a folder, None if there is none; letter case is ignored.
+    """Return a case's mask in a folder, ignoring letter case, or None if there is none.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Texts of a ranking: the leader, the certainty of the lead, and what would change it."""
+"""Text about a ranking: the leader, the certainty of the lead, and what would change it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from napari_mamamia.scoring.report.text import Answer, number
 
 @dataclass(frozen=True, slots=True)
 class RankBlock:
-    """One table for display: a title, header and rows of cells, and sentences below."""
+    """A table for display: a title, a header, rows of cells, and sentences below the table."""
 
     title: str
     heads: tuple[str, ...]
@@ -32,7 +32,7 @@ class RankBlock:
 
 
 def rank_blocks(summary: RankSummary) -> tuple[RankBlock, ...]:
-    """Return a block for each table, after an overall block if there are several tables."""
+    """Return one block per table, preceded by an overall block if there are several tables."""
     blocks = [_describe_table(summary, table) for table in summary.ranking.tables]
     overall = summary.overall
     if overall is None:
@@ -58,7 +58,7 @@ def leaderboard_content(
     links: Mapping[str, str] | None = None,
     groupings: tuple[Grouping, ...] = (),
 ) -> LeaderboardContent:
-    """Return the content of a ranking's page; `links` lead from an algorithm to its own page.
+    """Return the content of the leaderboard page; `links` maps an algorithm to its own page.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def leaderboard_content(
 
 
 def order_names(summary: RankSummary) -> tuple[str, ...]:
-    """Return the algorithms in the order of the leaderboard."""
+    """Return the algorithms in leaderboard order."""
     overall, first = summary.overall, summary.ranking.tables[0]
     ranks = (first.methods if overall is None else overall.methods)[0].ranks
     return tuple(
@@ -112,7 +112,7 @@ def order_names(summary: RankSummary) -> tuple[str, ...]:
 
 
 def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
-    """Describe the leader by the first method, the certainty, and what would change the lead."""
+    """Describe the first method's leader, its certainty, and what would change the lead."""
     overall, first = summary.overall, summary.ranking.tables[0]
     names = first.table.algorithms if overall is None else overall.algorithms
     methods = first.methods if overall is None else overall.methods
@@ -167,7 +167,7 @@ def _describe_table(summary: RankSummary, one: TableRanking) -> RankBlock:
 
 
 def _say_filled(one: TableRanking, rule: MissingRule | None) -> list[str]:
-    """Return sentences on missing values, filled by the ranking's rule or by the scoring."""
+    """Return sentences on missing values that the ranking's rule or the scoring filled in."""
     before = one.table.stand_ins.sum(axis=0)
     texts = [(before, "Cases without a usable answer, with the score given by the scoring's rule")]
     if rule is not None and not one.dropped:
@@ -193,7 +193,7 @@ def _make_heads(methods: Sequence[MethodRanking]) -> tuple[str, ...]:
 def _make_rows(
     names: Sequence[str], methods: Sequence[MethodRanking], n: int, filled: NDArray[np.int64]
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the algorithms in the order of the first method, with its score and certainty."""
+    """Return the algorithms as rows in the first method's order, with score and certainty."""
     lead = methods[0]
     rows = []
     for index in np.argsort(lead.ranks, kind="stable").tolist():
@@ -248,7 +248,7 @@ def _say_leaders(names: Sequence[str], lead: MethodRanking) -> str:
 
 
 def _say_agreement(names: Sequence[str], methods: Sequence[MethodRanking]) -> tuple[str, ...]:
-    """Describe whether the other methods rank the same algorithms first."""
+    """Describe whether the other methods have the same algorithms in first place."""
     if len(names) < 2:
         return ("A single algorithm is first with any score.",)
     leaders, lines = _find_leaders(names, methods[0]), []
@@ -311,7 +311,7 @@ def _say_significance(one: TableRanking) -> list[str]:
 
 
 def _say_sites_left_out(summary: RankSummary) -> list[str]:
-    """Return sentences on the sites that the lead over sites depends on."""
+    """Return sentences on sites without which the leader over sites would change."""
     sites = summary.sites
     if sites is None or not sites.left_out:
         return []

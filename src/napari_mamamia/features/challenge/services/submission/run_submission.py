@@ -2,8 +2,8 @@
 
 Each case has its own process that sees only this case. The time limit therefore applies to each
 case, a crash affects one case, and no case can influence the result of another case. A submission
-that needs all cases at once (to normalise over the cohort) is run with ``together``, as in the
-challenge; its time limit is the number of cases times the limit of one.
+that needs all cases at once (for example to normalise over the cohort) is run with ``together``, as
+in the challenge. Its time limit is the limit for one case times the number of cases.
 """
 
 import csv
@@ -96,7 +96,7 @@ class Response:
 def take_responses(
     output: Path, case_ids: Iterable[str]
 ) -> tuple[tuple[Response, ...], tuple[str, ...]]:
-    """Read the predicted responses in ``predictions.csv`` in order; return notes too.
+    """Read the predicted responses in ``predictions.csv`` in order, and return notes on them.
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ def take_responses(
     Raises
     ------
     ModelError
-        If the file is missing or too large, lacks a column (patient_id, pcr, score), or has a row
-        of another case, two rows of one case, a pcr other than 0 and 1, or a score outside 0 to 1;
+        If the file is missing or too large, lacks a column (patient_id, pcr, score), has a row for
+        an unknown case, two rows for one case, a pcr other than 0 and 1, or a score outside 0 to 1;
         or if a case has no row.
     """
     path = output / TABLE
@@ -135,7 +135,7 @@ def take_responses(
 
 
 def constant_note(responses: Iterable[Response]) -> str:
-    """Return a note if all predicted classes are equal; "" otherwise or for a single case."""
+    """Return a note if several cases all have the same predicted class, otherwise ""."""
     values = [response.pcr for response in responses]
     if len(values) < 2 or len(set(values)) != 1:
         return ""
@@ -197,7 +197,7 @@ def _bad_row(number: int, expected: str, came: str) -> ModelError:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionRun:
-    """The settings shared by all cases of a run: the submission, its sandbox and its limits."""
+    """The settings that all cases of a run share: the submission, its sandbox and its limits."""
 
     submission: Submission
     isolation: Isolation
@@ -211,9 +211,9 @@ class SubmissionRun:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One start of the program: its cases, their time limit, and whether to save results.
+    """One start of the program: its cases, their time limit, and whether results are saved.
 
-    A trial saves nothing; its cases are run again with all others.
+    A trial saves no results; its cases are run again together with all others.
     """
 
     cases: tuple[CaseFiles, ...]
@@ -225,7 +225,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """The outcome of a case; `saved` and `response` are None if the task does not include them."""
+    """The outcome of a case; `saved` or `response` is None if the task does not include it."""
 
     case_id: str
     saved: SavedPrediction | None = None
@@ -237,12 +237,12 @@ class CaseOutcome:
 def run_on_cases(run: SubmissionRun, part: Part) -> tuple[CaseOutcome, ...]:
     """Run the submission once on some cases and save the outputs that satisfy the contract.
 
-    A run that does not finish gives a failure for each of its cases, even if it wrote files.
+    If a run does not finish, each of its cases is a failure, even if files were written.
 
     Parameters
     ----------
     run
-        The parts of the run that all cases share.
+        The settings that all cases of the run share.
     part
         The cases.
     """
@@ -279,13 +279,13 @@ def run_on_cases(run: SubmissionRun, part: Part) -> tuple[CaseOutcome, ...]:
 
 
 def write_responses(responses: Iterable[Response], out: Path) -> None:
-    """Write ``predictions.csv``, replacing an older one: patient_id, pcr, score."""
+    """Write ``predictions.csv`` (patient_id, pcr, score), replacing an older file."""
     rows = [(r.case_id, str(r.pcr), repr(r.score)) for r in responses]
     _write_table(out / TABLE, [("patient_id", "pcr", "score"), *rows])
 
 
 def write_failures(failures: Iterable[CaseFailure], out: Path) -> None:
-    """Write ``failures.csv``, replacing an older one: case_id, cause, reason."""
+    """Write ``failures.csv`` (case_id, cause, reason), replacing an older file."""
     rows = [(f.case_id, f.cause.value, f.reason) for f in failures]
     _write_table(out / "failures.csv", [("case_id", "cause", "reason"), *rows])
 
@@ -297,7 +297,7 @@ def _write_table(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
 
 
 def _prepare_case(files: CaseFiles, staged: Path) -> tuple[Patient, Grid]:
-    """Prepare a case as the contract requires; files of other formats are converted."""
+    """Prepare a case's files as the contract requires; other image formats are converted."""
     if files.problems:
         raise CaseError(f"{files.case_id} cannot be opened: {'; '.join(files.problems)}")
     report_progress(0, 1, "Reading headers")
@@ -329,7 +329,7 @@ def _collect_outcomes(
     ended: RunOfSubmission,
     output: Path,
 ) -> list[CaseOutcome]:
-    """Check and save the outputs; outputs of an unfinished run are ignored."""
+    """Check and save the program's outputs; outputs of an unfinished run are ignored."""
     ids = [files.case_id for files, _, _ in ready]
     if ended.ending is not Ending.FINISHED:
         cause = FailureCause.TIME_LIMIT if ended.ending is Ending.TIME else FailureCause.ERROR
@@ -411,7 +411,7 @@ def _make_failure(case_id: str, error: MamamiaError) -> CaseOutcome:
 
 
 def _log_file(run: SubmissionRun, name: str, case_ids: Sequence[str]) -> Path:
-    """Create a log file that begins with the submission, its cases and its isolation."""
+    """Create a log file that begins with the submission, its cases and the isolation."""
     path = run.out / LOGS / f"{name}.txt"
     submission = run.submission
     text = (
@@ -436,7 +436,7 @@ def _close_log(log: Path, ended: RunOfSubmission) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionSettings:
-    """Settings of a submission's run.
+    """Settings for running a submission.
 
     Parameters
     ----------
@@ -446,23 +446,23 @@ class SubmissionSettings:
         Number of cases that are run first, before all others; a failure in one of them stops the
         run.
     express_seconds
-        Time limit for each of these cases; None for the limit of every case.
+        Time limit for each of these cases, in s; None for the same limit as for all other cases.
     limits
         Limits for one case.
     together
         Whether all cases are run in one process, as in the challenge.
     isolation
-        The isolation; None takes the best available one, and NONE needs `consent`.
+        The kind of isolation; None chooses the best available kind, and NONE requires `consent`.
     consent
         Whether the user agrees to a run without isolation if none is available.
     image
-        Container image, for isolation by docker or podman.
+        Container image, for isolation with docker or podman.
     python
-        The Python interpreter with the submission's packages; None for the current one.
+        The Python interpreter that has the submission's packages; None for the current one.
     as_root
         Whether the root user may run the submission.
     cuda_on_processor
-        Whether requests for the CUDA device are run on the CPU.
+        Whether code that requests the CUDA device is run on the CPU.
     """
 
     task: Task = Task.BOTH
@@ -490,7 +490,7 @@ def require_device(submission: Submission, settings: SubmissionSettings) -> None
 
 
 def choose_isolation(settings: SubmissionSettings) -> tuple[Isolation, tuple[str, ...]]:
-    """Return the isolation for the submission, and why better kinds are not available.
+    """Return the kind of isolation to use, and why better kinds are not available.
 
     Raises
     ------
@@ -524,8 +524,8 @@ def choose_isolation(settings: SubmissionSettings) -> tuple[Isolation, tuple[str
 class SubmissionSummary:
     """The result of a run: new, skipped and failed cases.
 
-    `stopped` describes where the express lane stopped and how many cases were not run, "" if all
-    cases were run.
+    If a failure among the first (express) cases stopped the run, `stopped` says where, and how many
+    cases were not run; otherwise it is "".
     """
 
     submission: Submission
@@ -546,9 +546,9 @@ def run_submission(
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
 ) -> SubmissionSummary:
-    """Run the submission in `folder` on cases of a data set.
+    """Run a submission on cases of a data set.
 
-    Writes ``out/pred_segmentations/ID.nii.gz`` with ``ID.json``, ``out/predictions.csv``,
+    The run writes ``out/pred_segmentations/ID.nii.gz`` with ``ID.json``, ``out/predictions.csv``,
     ``out/failures.csv``, ``out/logs`` and ``out/submission.json``. Only outputs that satisfy the
     contract are written; see `segmentation.submission.outputs`.
 
@@ -574,7 +574,7 @@ def run_submission(
     CaseError
         If an id is unknown.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     settings = settings or SubmissionSettings()
     report_progress(0, 1, "Inspecting the submission")
@@ -621,7 +621,7 @@ def _run_parts(
     settings: SubmissionSettings,
     responses: Sequence[Response],
 ) -> tuple[list[CaseOutcome], str]:
-    """Run the express lane, then the rest; update the tables after each step."""
+    """Run the express-lane cases as a trial, then the rest; update the tables after each step."""
     all_outcomes: list[CaseOutcome] = []
     parts = _plan_parts(waiting, settings)
     for number, part in enumerate(parts):
@@ -647,7 +647,7 @@ def _run_parts(
 
 
 def _plan_parts(waiting: Sequence[CaseFiles], settings: SubmissionSettings) -> list[Part]:
-    """Return the starts of the program, the express lane first."""
+    """Return the starts of the program: first a trial of the express-lane cases."""
     limit = settings.limits.seconds
     express = limit if settings.express_seconds is None else settings.express_seconds
     n_first = min(settings.express, len(waiting))
@@ -679,7 +679,7 @@ def _list_parameters(
 
 
 def _describe_run(run: SubmissionRun, reasons: Sequence[str]) -> dict[str, object]:
-    """Return the content of ``submission.json``, without paths of this computer."""
+    """Return the content of ``submission.json``, which contains no paths of this computer."""
     submission = run.submission
     return {
         "name": submission.name,
@@ -705,7 +705,7 @@ def _describe_run(run: SubmissionRun, reasons: Sequence[str]) -> dict[str, objec
 def _find_finished(
     out: Path, wanted: Sequence[CaseFiles], task: Task, existing: Existing
 ) -> tuple[set[str], list[Response]]:
-    """Return the cases that an earlier run finished, and their responses."""
+    """Return the cases that an earlier run has finished, and their responses."""
     if existing is not Existing.RESUME:
         return set(), []
     rows: dict[str, Response] = {}

@@ -1,5 +1,4 @@
 """Score lesion detection: FROC, raFROC, average precision and patient-level metrics.
 
-`detection` combines the other modules. No module reads a file; boxes are in mm along the patient's
-axes.
+`detection` uses the other modules. No module reads files. Boxes are in mm along the patient's axes.
 """

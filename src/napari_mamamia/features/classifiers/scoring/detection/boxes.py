@@ -1,4 +1,4 @@
-"""Boxes in mm along the patient's axes: size, risk by size, and overlap."""
+"""Boxes in mm along the patient's axes: their sizes, risks by size, and overlaps."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ Numbers = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 EDGES: Final = ("x1", "x2", "y1", "y2", "z1", "z2")
-"""Columns of a box in mm: x from left to right, y from front to back, z along the body."""
+"""Names of a box's edges in mm: x is left to right, y front to back, z along the body."""
 
 LARGEST_RISK: Final = 0.641
-"""Divisor of the 2018 polynomial; quotients above 1 are set to 1."""
+"""Divisor for the 2018 polynomial; quotients above 1 are set to 1."""
 
 _SOPIK: Final = (2.28e-7, -8.75e-5, 1.23e-2, 1.37e-3)
 _PAIRS: Final = 1 << 20
@@ -27,8 +27,8 @@ class Lesions:
     """The lesions of all cases.
 
     `cases` (n,) is the index of each lesion's case in the list of cases, and `edges_mm` (n, 6) is
-    its box with the columns `EDGES`. `risks` (n,) are from 0 to 1; NaN stands for the risk derived
-    from the size.
+    its box with the columns `EDGES`. `risks` (n,) range from 0 to 1; NaN means that the risk is
+    derived from the size.
     """
 
     cases: Places
@@ -37,13 +37,13 @@ class Lesions:
 
     @property
     def sizes_mm(self) -> Numbers:
-        """Return the longest in-plane side of each box on the axial plane."""
+        """Return the longest side of each box in the axial plane."""
         return axial_box_side_mm(self.edges_mm)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictedBoxes:
-    """The predicted boxes of all cases; the fields are as in `Lesions`.
+    """The predicted boxes of all cases; fields with the same name are as in `Lesions`.
 
     `scores` (n,) can be any numbers; a higher score means more certainty. An unreadable box has NaN
     edges and the score inf, so that it is a false positive at every threshold.
@@ -56,15 +56,15 @@ class PredictedBoxes:
 
     @property
     def sizes_mm(self) -> Numbers:
-        """Return the longest in-plane side of each box on the axial plane; NaN if unknown."""
+        """Return the longest side of each box in the axial plane; NaN if unknown."""
         return axial_box_side_mm(self.edges_mm)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Overlaps:
-    """Overlaps (0 to 1) of predicted boxes and lesions in the same case.
+    """Overlaps (0 to 1) between predicted boxes and lesions of the same case.
 
-    `predictions` and `lesions` (k,) are rows of `PredictedBoxes` and `Lesions`.
+    `predictions` and `lesions` (k,) are row indices in `PredictedBoxes` and `Lesions`.
     """
 
     predictions: Places
@@ -74,7 +74,7 @@ class Overlaps:
 
 
 def axial_box_side_mm(edges_mm: Numbers) -> Numbers:
-    """Return the longest in-plane side of boxes (n, 6) on the axial plane, in mm.
+    """Return the longest side of boxes (n, 6) in the axial plane, in mm.
 
     This size is not the Feret diameter. Source: Bounias et al., Comput. Biol. Med. 2025, caption of
     Fig. 2.
@@ -89,7 +89,7 @@ def axial_box_side_mm(edges_mm: Numbers) -> Numbers:
 
 
 def risk_of_size(sizes_mm: Numbers, model: RiskModel = RiskModel.SOPIK_2018) -> Numbers:
-    """Return the risk, from 0 to 1, of lesions by size in mm; NaN for NaN.
+    """Return the risk (0 to 1) of lesions of a given size in mm; NaN if the size is NaN.
 
     `SOPIK_2018` is p/0.641 limited to 1 with p = 2.28e-7 s^3 - 8.75e-5 s^2 + 1.23e-2 s + 1.37e-3
     (Bounias et al., Eq. 6); `VERSCHRAEGEN_2005` is exp(-exp(-(s - 15)/10)).
@@ -115,7 +115,7 @@ def risk_of_size(sizes_mm: Numbers, model: RiskModel = RiskModel.SOPIK_2018) -> 
 
 
 def box_overlaps(lesions: Lesions, predictions: PredictedBoxes) -> Overlaps:
-    """Return the intersection over union of every overlapping pair in a case.
+    """Compute the intersection over union of every overlapping lesion and box in a case.
 
     Volumes are products of the sides; boxes that only touch do not overlap.
 

@@ -32,7 +32,7 @@ from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod
 from napari_mamamia.scoring.statistics.resampling import draw_cases, weigh_cases
 
 NEARLY_FREE: Final = 0.1
-"""Weight (1 - risk) below which a false box hardly counts in raFROC."""
+"""Weight (1 - risk) below which a false box has hardly any effect on raFROC."""
 
 OVERLAP_THRESHOLDS: Final = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 
@@ -40,9 +40,9 @@ NO_SCORES: Final = "the boxes have no scores, so there is one operating point an
 NO_LESION: Final = "there is no lesion to find"
 
 _CELLS: Final = 1 << 21
-"""Maximum number of array elements while cases are resampled (16 MB)."""
+"""Maximum number of array elements while cases are being resampled (16 MB)."""
 _LEFT_OUT: Final = 1_000_000_000
-"""Product of cases and events above which the jackknife is skipped and BCa has no acceleration."""
+"""Product of cases and events above which BCa intervals use no jackknife acceleration."""
 
 _TEXT: Final = "Scoring the detection"
 
@@ -52,15 +52,16 @@ def score_detection(
 ) -> DetectionResult:
     """Compute every detection metric.
 
-    A lesion or box without a risk gets the risk of its size. Scores are NaN, with a reason, if
-    boxes have no scores or there are no lesions. Without a true positive the scores are 0.
+    If a lesion or box has no risk, the risk is derived from its size. Scores are NaN, with a
+    reason, if boxes have no scores or there are no lesions. If there is no true positive, the
+    scores are 0.
 
     Parameters
     ----------
     data
         Lesions and predicted boxes of all cases.
     settings
-        Definitions; None for the defaults.
+        The settings; None for the defaults.
     """
     settings = settings or DetectionSettings()
     report_progress(0, 5, _TEXT)
@@ -131,7 +132,7 @@ def _risk_adjusted(scores: dict[CurveKind, float], data: DetectionInput) -> Risk
 def _average_precisions(
     data: DetectionInput, settings: DetectionSettings
 ) -> tuple[tuple[str, float], ...]:
-    """Return average precision at overlaps 0.1 and 0.5, and its mean from 0.1 to 0.5 by 0.05.
+    """Return average precision at overlaps 0.1 and 0.5, and the mean over 0.1, 0.15, ..., 0.5.
 
     The rule `any-overlap` has no threshold and therefore only one value.
     """
@@ -212,11 +213,11 @@ def _is_within(sizes_mm: Numbers, low_mm: float, high_mm: float) -> NDArray[np.b
 
 
 def case_scores(data: DetectionInput, rule: CaseScoreRule, label: Numbers) -> Numbers:
-    """Return the score of each case from its boxes; a case without boxes has the lowest score.
+    """Compute each case's score from its boxes; a case without boxes gets the lowest score.
 
-    The lowest score is 0, or below all scores if some are negative. An unreadable box counts
-    against the prediction: it gives a case without a lesion the highest score, and is ignored in a
-    case with a lesion.
+    The lowest score is 0 or, if some scores are negative, a number below all scores. An unreadable
+    box counts against the prediction: it gives a case without a lesion the highest score, and is
+    ignored in a case with a lesion.
 
     Parameters
     ----------
@@ -309,7 +310,7 @@ def _score_centres(
 def _make_intervals(
     events: Events, settings: DetectionSettings, scores: dict[CurveKind, float]
 ) -> tuple[Interval, ...]:
-    """Return percentile and BCa intervals of FROC and raFROC from resampled cases.
+    """Return percentile and BCa intervals for FROC and raFROC, from resampled cases.
 
     All scores are undefined in a resample without a lesion; the result counts such resamples.
     """

@@ -1,4 +1,4 @@
-"""raFocal: the risk-adjusted focal loss of boxes, in its two published forms."""
+"""raFocal: a focal loss of boxes that is weighted by risk, in its two published forms."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,22 +20,22 @@ _GAMMA: Final = 1.0
 
 
 class FocalReading(StrEnum):
-    """The variants of raFocal: the paper's equations, or the computation in the published code."""
+    """The form of raFocal: the equations in the paper, or the computation in the published code."""
 
     PAPER = "paper"
-    """Bounias et al. 2025, Eq. 4 and 5, with one alpha for all boxes; the total is the sum."""
+    """Eq. 4 and 5 of Bounias et al. 2025, with one alpha for all boxes; the total is the sum."""
     REFERENCE_CODE = "reference-code"
-    """The published code, which differs from the paper.
+    """The published code, which differs from the paper in several ways.
 
-    Background has the factor 1 - alpha, risks are limited to 0.641 (not 1), and weights have half
-    precision. The sum is divided by the number of boxes assigned to a lesion, or by 1 if there are
-    none.
+    Background boxes have the factor 1 - alpha, risks are limited to 0.641 (not 1), and weights have
+    half precision. The sum is divided by the number of boxes assigned to a lesion, or by 1 if there
+    are none.
     """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FocalLoss:
-    """The loss of boxes: `terms` (n,) without risk, `weights` (n,), and the total `loss`.
+    """The loss of boxes: unweighted `terms` (n,), `weights` (n,), and the total `loss`.
 
     The total is the sum of the products of terms and weights. For `reference-code` it is divided by
     the number of boxes that are assigned to a lesion.
@@ -61,7 +61,7 @@ def risk_adjusted_focal(
     alpha: float = _ALPHA,
     gamma: float = _GAMMA,
 ) -> FocalLoss:
-    """Return the focal loss of boxes, weighted by 1 + risk, or by 2 - risk in background.
+    """Return the focal loss of boxes; lesions are weighted by 1 + risk, background by 2 - risk.
 
     Parameters
     ----------

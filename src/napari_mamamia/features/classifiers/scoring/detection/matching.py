@@ -1,4 +1,4 @@
-"""Match predicted boxes with lesions by a named rule, and find the false positives."""
+"""Match predicted boxes with lesions by a given rule, and find the false positives."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,12 +15,12 @@ from napari_mamamia.features.classifiers.scoring.detection.boxes import Numbers,
 
 _ALMOST_ONE: Final = 1 - 1e-10
 _CELLS: Final = 20_000_000
-"""Maximum number of pairs that the hungarian rule processes at once (160 MB)."""
+"""Maximum number of pairs that the rule `hungarian` processes at once (160 MB)."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchingRule:
-    """A matching rule; `iou` is the minimum overlap, which `any-overlap` does not use."""
+    """A matching rule; `iou` is the minimum overlap, which the rule `any-overlap` ignores."""
 
     matching: LesionMatching = LesionMatching.GREEDY_SCORE
     iou: float = 0.1
@@ -32,11 +32,11 @@ BY_SCORE: Final = MatchingRule()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """The result of matching.
+    """The result of matching lesions with boxes.
 
-    `found_by` (lesions,) is the box that found each lesion, or -1, and `overlap` is the overlap of
-    box and lesion. `is_false` (boxes,) is true for false positives. A box that neither found a
-    lesion nor is false does not count.
+    `found_by` (lesions,) is the index of the box that found each lesion, or -1; `overlap` is the
+    overlap of this box with the lesion. `is_false` (boxes,) is True for false positives. All other
+    boxes that did not find a lesion do not count.
     """
 
     found_by: Places
@@ -58,16 +58,15 @@ def match_lesions(
     overlaps
         Pairs of overlapping boxes and lesions.
     scores
-        Scores (boxes,), which decide under `greedy-score`. Of boxes with equal scores, the first in
-        the
-        table is used; of lesions with equal overlaps, the last.
+        Scores (boxes,), which determine the order for the rule `greedy-score`. If boxes have equal
+        scores, the first in the table is used; if lesions have equal overlaps, the last.
     n_lesions
         Number of lesions.
     rule
         The matching rule.
     sought
-        Whether each lesion counts, (lesions,); None for all. Counted lesions are matched first. A
-        box that finds a lesion that is not counted does not count.
+        Whether each lesion counts, (lesions,); None if all count. Lesions that count are matched
+        first. If a box finds a lesion that does not count, the box does not count either.
     """
     sought = np.ones(n_lesions, dtype=np.bool_) if sought is None else sought
     least = min(rule.iou, _ALMOST_ONE)

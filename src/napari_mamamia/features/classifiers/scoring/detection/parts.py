@@ -1,4 +1,4 @@
-"""Lesions and predicted boxes of one case from its masks: components, boxes and overlaps."""
+"""Derive the lesions and predicted boxes of a case from connected components of its masks."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ from napari_mamamia.scoring.case.score import laid_on
 
 @dataclass(frozen=True, slots=True)
 class PartRules:
-    """Rules for the boxes of mask components.
+    """How boxes of mask components are defined.
 
     `label` is the label value of the tumour; None means any value above 0.
     """
@@ -36,10 +36,9 @@ class PartRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseParts:
-    """The components of a case's two masks, numbered from 0 in `overlaps`; `scores` may be NaN.
+    """The components of a case's two masks; `overlaps` numbers them from 0, `scores` may be NaN.
 
-    `is_reordered` means that the axes of the prediction were in a different order than those of the
-    reference.
+    `is_reordered` says whether the prediction had its axes in a different order than the reference.
     """
 
     lesion_edges_mm: Numbers
@@ -55,20 +54,20 @@ def parts_of_case(
     probability: LabelMap | None = None,
     rules: PartRules | None = None,
 ) -> CaseParts:
-    """Return the 26-connected components of a reference and a prediction.
+    """Return the 26-connected components of a reference mask and a predicted mask.
 
     A mask that is on the reference's grid but has its axes in a different order is reordered, not
     resampled. The score of a predicted component is the largest value of `probability` in it, or
-    NaN without a map.
+    NaN if there is no map.
 
     Parameters
     ----------
     reference, prediction
         The masks.
     probability
-        A probability map, or None.
+        The probability map, or None.
     rules
-        Rules for the boxes of components; None for the defaults.
+        How boxes of components are defined; None for the defaults.
 
     Raises
     ------
@@ -112,7 +111,8 @@ def _edges_mm(parts: Parts, box: Box, grid: Grid, rule: BoxRule) -> Numbers:
 
     Each axis of the grid is treated as the patient axis closest to it, so that the boxes of an
     oblique volume have the true extent of their components along the grid's axes. A voxel extends
-    half a voxel to either side of its centre; in nnDetection's boxes it extends a whole voxel.
+    half a voxel to either side of its centre; for boxes as in nnDetection, it extends a whole
+    voxel.
     """
     _, height, width = parts.padded
     z, rest = np.divmod(parts.starts, height * width)

@@ -1,4 +1,4 @@
-"""The report of a detection run: curves, sizes, patients, centres, missed lesions, false boxes."""
+"""The report on a detection run: curves, sizes, patients, centres, missed and false boxes."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -63,7 +63,7 @@ def write_detection_page(
     overwrite: bool = False,
     draw: Draw = draw_here,
 ) -> Path:
-    """Write the report of a model: ``report.html`` and the folder ``figures`` in `out`.
+    """Write a model's report: ``report.html`` and the folder ``figures``.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def write_detection_page(
     Raises
     ------
     SaveConflictError
-        If a file exists and `overwrite` is off.
+        If a file exists and `overwrite` is False.
     SaveError
         If the operating system does not allow writing.
     """
@@ -118,7 +118,7 @@ def write_detection_page(
 
 
 def rule_text(result: DetectionResult) -> str:
-    """Describe the matching of lesions and boxes in one line."""
+    """Describe, in one line, how lesions and boxes are matched."""
     rule, data = result.settings.rule, result.data
     matching = f"Matching {rule.matching.value}"
     if rule.matching is not LesionMatching.ANY_OVERLAP:
@@ -329,7 +329,7 @@ def _centres_table(result: DetectionResult) -> ReportTable:
 
 
 def _make_lists(result: DetectionResult) -> tuple[ReportTable, ...]:
-    """Return the missed lesions by decreasing risk, and the false boxes by decreasing score."""
+    """Return tables of missed lesions (highest risk first) and false boxes (by score)."""
     data, matches = result.data, result.matches
     lesions, boxes = data.lesions, data.boxes
     sizes, box_sizes = lesions.sizes_mm, boxes.sizes_mm

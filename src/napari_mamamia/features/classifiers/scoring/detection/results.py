@@ -1,4 +1,4 @@
-"""The settings, curves and results of a detection run, as records."""
+"""Data classes for the settings, curves and results of a detection run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,15 +28,16 @@ from napari_mamamia.scoring.statistics.bootstrap import Interval
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
 RATES: Final = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)
-"""False positives per case at which the score averages sensitivity.
+"""False positives per case at which sensitivity is averaged to obtain the score.
 
 Source: LUNA16, nnDetection, raFROC.
 """
 COCO_IGNORE: Final = "coco-ignore"
 DISCARD: Final = "discard-then-match"
-"""The two treatments of lesions outside a stratum.
+"""One of two ways to treat lesions that are not in a stratum.
 
-These lesions either stay, and their boxes do not count, or they are removed before matching.
+Either these lesions remain and their boxes do not count, or the lesions are removed before
+matching.
 """
 
 GIVEN: Final = "given"
@@ -46,25 +47,24 @@ _RECALLS: Final = np.linspace(0, 1, 101)
 
 
 class CurveKind(StrEnum):
-    """FROC, and the three variants of raFROC, which are not comparable with each other."""
+    """FROC, or one of the three variants of raFROC, which are not comparable with each other."""
 
     FROC = "froc"
-    """The curve of the unweighted numbers of found lesions and false boxes."""
+    """The curve of the unweighted numbers of lesions found and false boxes."""
     STRICT = "strict"
-    """A lesion is weighted by its risk, a false box by 1 - risk, on the same scale for all models.
-    """
+    """Lesions are weighted by risk, and false boxes by 1 - risk, with one scale for all models."""
     REFERENCE_CODE = "reference-code"
-    """As strict, but all risks are divided by the largest risk of lesions and boxes."""
+    """Like `strict`, but all risks are divided by the largest risk of any lesion or box."""
     PAPER_EQ3 = "paper-eq3"
-    """As strict, but the found risk is divided by the number of lesions."""
+    """Like `strict`, but the sum of risks of lesions found is divided by the number of lesions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """Points of a FROC curve by descending threshold, starting with (0, 0) at threshold inf.
+    """Points of a FROC curve in order of descending threshold, from (0, 0) at threshold inf.
 
     A point includes all boxes with a score of at least its threshold. `fp_per_case` and
-    `sensitivity` are weighted according to the kind of curve, and are NaN without a lesion.
+    `sensitivity` are weighted according to the kind of curve, and are NaN if there is no lesion.
     """
 
     thresholds: Numbers
@@ -74,7 +74,7 @@ class Curve:
     def at(self, rates: Numbers, reading: CurveReading = CurveReading.LINEAR) -> Numbers:
         """Return the sensitivity at several rates of false positives per case.
 
-        At a jump the upper value is used; beyond the last point, the sensitivity of that point is
+        At a jump, the upper value is used. Beyond the last point, the sensitivity at that point is
         used.
 
         Parameters
@@ -82,25 +82,25 @@ class Curve:
         rates
             False positives per case.
         reading
-            Interpolation between two points.
+            How sensitivity is interpolated between two points.
         """
         return _read_curve(self.fp_per_case, self.sensitivity, rates, reading)
 
     def score(self, reading: CurveReading = CurveReading.LINEAR) -> float:
-        """Return the mean sensitivity at `RATES`."""
+        """Return the mean sensitivity at the rates in `RATES`."""
         return float(self.at(np.array(RATES), reading).mean())
 
     @property
     def reached_fp_per_case(self) -> float:
-        """Return the false positives per case at the lowest threshold."""
+        """Return the number of false positives per case at the lowest threshold."""
         return float(self.fp_per_case[-1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Events:
-    """The events of a curve by descending score: found lesions and false boxes.
+    """The events of a curve in order of descending score: lesions found, and false boxes.
 
-    `cases`, `scores`, `hits` (1 for a found lesion, 0 for a false box) and `risks` (of the lesion,
+    `cases`, `scores`, `hits` (1 for a lesion found, 0 for a false box) and `risks` (of the lesion,
     or of the false box itself) have one entry for each event; `ends` holds the last index of each
     distinct score. `lesions`, `lesion_risk` and `largest_risk` have one entry for each case.
     """
@@ -123,7 +123,7 @@ class Events:
         n_cases: int,
         sought: NDArray[np.bool_] | None = None,
     ) -> Self:
-        """Return the events of matched lesions; a false box with unknown risk has the weight 1.
+        """Make the events from matches; a false box with unknown risk has the weight 1.
 
         Only the lesions in `sought` (None: all) count. Lesions and boxes must have risks; boxes
         without scores share one threshold.
@@ -137,7 +137,7 @@ class Events:
         n_cases
             Number of cases.
         sought
-            Whether each lesion counts; None for all.
+            Whether each lesion counts; None if all count.
         """
         sought = np.ones(lesions.cases.size, dtype=np.bool_) if sought is None else sought
         places = np.flatnonzero(matches.found_by >= 0)
@@ -162,7 +162,7 @@ class Events:
         return cls(cases, in_order, hits, risks, ends, counts, risk, largest)
 
     def curve(self, kind: CurveKind) -> Curve:
-        """Return a curve with a point for each distinct score."""
+        """Return a curve with one point for each distinct score."""
         every = np.ones((1, self.lesions.size))
         (fp_per_case,), (sensitivity,) = self.sums(self.ends).points((kind,), every)[kind]
         return Curve(np.append(np.inf, self.scores[self.ends]), fp_per_case, sensitivity)
@@ -173,9 +173,9 @@ class Events:
         weights: Numbers,
         reading: CurveReading = CurveReading.LINEAR,
     ) -> Numbers:
-        """Return the scores of several kinds of curves for each row of weights, (b, kinds).
+        """Return the scores of several kinds of curves for each row of case weights, (b, kinds).
 
-        A weight is the number of times that a case counts, as in a resample.
+        A weight says how many times a case counts, as in a resample.
 
         Parameters
         ----------
@@ -184,13 +184,13 @@ class Events:
         weights
             How often each case counts, (b, cases).
         reading
-            Interpolation between two points.
+            How sensitivity is interpolated between two points.
         """
         return self.sums(self.bends).scores(kinds, weights, reading)
 
     @property
     def bends(self) -> Places:
-        """Return the `ends` at which a curve can bend: at found lesions, and just before them.
+        """Return the `ends` at which a curve can bend: at each lesion found, and just before it.
 
         Between these ends the curve is horizontal for any case weights.
         """
@@ -201,7 +201,7 @@ class Events:
         return places
 
     def sums(self, ends: Places) -> "CurveSums":
-        """Return the cumulative sums of each case at the given ends."""
+        """Return cumulative sums for each case, up to each of the given ends."""
         columns = np.searchsorted(ends, np.arange(self.cases.size))
         shape = ends.size, self.lesions.size
 
@@ -220,9 +220,9 @@ class Events:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveSums:
-    """The increments of each case between consecutive ends, arrays (ends, cases).
+    """The increments of each case between consecutive ends, as arrays (ends, cases).
 
-    The increments are the numbers of found lesions and of false boxes, and their risks.
+    The increments are the numbers of lesions found and of false boxes, and their risks.
     """
 
     found: csr_array
@@ -258,7 +258,7 @@ class CurveSums:
     def scores(
         self, kinds: Sequence[CurveKind], weights: Numbers, reading: CurveReading
     ) -> Numbers:
-        """Return the score for each row of weights and each kind of curve, (b, kinds)."""
+        """Return the scores, (b, kinds), for each row of weights and each kind of curve."""
         points, rates = self.points(kinds, weights), np.array(RATES)
         columns = [
             [_read_curve(x, y, rates, reading).mean() for x, y in zip(*points[kind], strict=True)]
@@ -268,7 +268,7 @@ class CurveSums:
 
 
 def _add_up(parts: csr_array, weights: Numbers) -> Numbers:
-    """Return the sums up to each end for each row of weights, (b, k + 1), starting with 0."""
+    """Return cumulative sums up to each end for each row of weights, (b, k + 1), starting at 0."""
     sums = np.zeros((len(weights), parts.shape[0] + 1))
     np.cumsum((parts @ weights.T).T, axis=1, out=sums[:, 1:])
     return sums
@@ -295,7 +295,7 @@ def _read_curve(x: Numbers, y: Numbers, rates: Numbers, reading: CurveReading) -
 
 
 def average_precision_of_lesions(events: Events) -> float:
-    """Return the mean precision at the recalls 0, 0.01, ..., 1; NaN if there is no lesion.
+    """Return the mean precision at the recalls 0, 0.01, ..., 1; NaN if there are no lesions.
 
     At each recall, the highest precision at this or a higher recall is used, and 0 beyond the last
     recall. Equal scores share one threshold. Source: COCO's evaluation, as in nnDetection.
@@ -312,22 +312,22 @@ def average_precision_of_lesions(events: Events) -> float:
 
 @dataclass(frozen=True, slots=True)
 class DetectionSettings:
-    """Definitions of a detection run.
+    """Settings of a detection run.
 
     Parameters
     ----------
     rule
         The matching rule.
     reading
-        Interpolation between two points of a curve.
+        How sensitivity is interpolated between two points of a curve.
     case_score
-        Rule that combines the scores of a case's boxes.
+        How the scores of a case's boxes are combined.
     risk
-        Model of the risk by size, if the tables have no risk.
+        Model that derives the risk from the size, if the tables have no risk.
     cut_mm
         Size between small and large lesions; a lesion of exactly this size is in both groups.
     n_resamples, seed
-        Bootstrap over cases; 0 for no intervals.
+        Number of resamples of the cases (0: no intervals), and random seed.
 
     Raises
     ------
@@ -375,10 +375,10 @@ class DetectionSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DetectionInput:
-    """All cases with their lesions and predicted boxes, and the overlaps.
+    """All cases, with their lesions, predicted boxes and overlaps.
 
-    `centres` are the cases' centres, "" if unknown; () if all are unknown. Without scores
-    (`has_scores` False) there is one operating point and no curve.
+    `centres` holds each case's centre, "" if it is unknown; it is () if no centre is known. If the
+    boxes have no scores (`has_scores` is False), there is one operating point and no curve.
     """
 
     case_ids: tuple[str, ...]
@@ -396,7 +396,7 @@ class DetectionInput:
 
 @dataclass(frozen=True, slots=True)
 class RiskAdjusted:
-    """The scores of the three variants of raFROC; `ceiling` is the maximum of `paper-eq3`."""
+    """The scores by the three variants of raFROC; `ceiling` is the maximum of `paper-eq3`."""
 
     strict: float
     reference_code: float
@@ -406,7 +406,7 @@ class RiskAdjusted:
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Lesions in one range of sizes (mm, ends included) under one of the two treatments."""
+    """Results for lesions in a range of sizes (mm, ends included), by one of the two treatments."""
 
     name: str
     reading: str
@@ -420,7 +420,7 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class PatientLevel:
-    """Patient-level metrics of cases with and without a lesion; NaN with a `reason`.
+    """Patient-level metrics over cases with and without a lesion; if NaN, `reason` says why.
 
     `specificity` is the fraction of cases without a box among cases without a lesion. `sensitivity`
     is the fraction of cases with a box among cases with a lesion.
@@ -439,7 +439,7 @@ class PatientLevel:
 
 @dataclass(frozen=True, slots=True)
 class Centre:
-    """The metrics of a centre's cases."""
+    """The metrics for the cases of one centre."""
 
     name: str
     n_cases: int
@@ -452,11 +452,11 @@ class Centre:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DetectionResult:
-    """The metrics of a detection run.
+    """All results of a detection run.
 
-    `lesions` and `boxes` of `data` include their risks; `risk` names the source of the risks.
-    `curves` has one entry for each kind of curve. Scores are NaN with a `reason` if they are
-    undefined.
+    `lesions` and `boxes` of `data` include their risks; `risk` states where the risks come from.
+    `curves` has one entry for each kind of curve. If a score is undefined, it is NaN, and `reason`
+    says why.
     """
 
     data: DetectionInput
@@ -482,7 +482,7 @@ class DetectionResult:
 
     @property
     def n_true_positives(self) -> int:
-        """Return the number of found lesions at the lowest threshold."""
+        """Return the number of lesions found at the lowest threshold."""
         return int(np.count_nonzero(self.matches.found_by >= 0))
 
     @property
@@ -491,12 +491,12 @@ class DetectionResult:
         return int(np.count_nonzero(self.matches.is_false))
 
     def curve(self, kind: CurveKind = CurveKind.FROC) -> Curve:
-        """Return the curve of a kind."""
+        """Return the curve of a given kind."""
         return dict(self.curves)[kind]
 
     @property
     def box_outcomes(self) -> tuple[str, ...]:
-        """Return the outcome of each box: it found a lesion, is false, or does not count."""
+        """Return each box's outcome: it found a lesion, is a false positive, or does not count."""
         is_found = np.zeros(self.data.boxes.cases.size, dtype=np.bool_)
         is_found[self.matches.found_by[self.matches.found_by >= 0]] = True
         words: NDArray[np.str_] = np.where(

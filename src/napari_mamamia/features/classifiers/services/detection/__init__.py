@@ -1,1 +1,1 @@
-"""Score detection from tables of boxes or folders of masks."""
+"""Score lesion detection from tables of boxes or folders of masks."""

@@ -1,4 +1,4 @@
-"""Read the inputs of a detection run, tables of boxes or folders of masks, as one record."""
+"""Read the inputs of a detection run, which are tables of boxes or folders of masks."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ from napari_mamamia.io.files.file_names import case_key
 
 @dataclass(frozen=True, slots=True)
 class DetectionTables:
-    """Three tables: the cases, the reference lesions, and the predicted boxes."""
+    """Paths of three tables: the cases, the reference lesions, and the predicted boxes."""
 
     cases: Path
     lesions: Path
@@ -41,7 +41,7 @@ class DetectionTables:
 
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """Return name and value of each input, for ``run.json``."""
+        """Return the name and value of each input, for ``run.json``."""
         names = ("cases", "lesions", "predictions")
         files = (self.cases, self.lesions, self.predictions)
         return tuple((name, path.name) for name, path in zip(names, files, strict=True))
@@ -49,10 +49,10 @@ class DetectionTables:
 
 @dataclass(frozen=True, slots=True)
 class DetectionMasks:
-    """Folders of masks, optionally of probability maps, and optionally a list of cases.
+    """Folders of masks and, optionally, of probability maps, and an optional list of cases.
 
-    If the matching rule is `any-overlap`, shared voxels count, and `rules.overlap` becomes
-    `mask-iou`.
+    If the matching rule is `any-overlap`, overlap is determined from shared voxels: `rules.overlap`
+    is set to `mask-iou`.
     """
 
     reference: Path
@@ -63,7 +63,7 @@ class DetectionMasks:
 
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """Return name and value of each input, for ``run.json``."""
+        """Return the name and value of each input, for ``run.json``."""
         return (
             ("reference", self.reference.name),
             ("prediction", self.prediction.name),
@@ -83,7 +83,7 @@ class DetectionMasks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadDetection:
-    """All readable cases, the failures, and warnings."""
+    """All readable cases, failures, and warnings."""
 
     data: DetectionInput
     failures: tuple[CaseFailure, ...] = ()
@@ -91,7 +91,7 @@ class ReadDetection:
 
 
 def read_tables(tables: DetectionTables) -> ReadDetection:
-    """Read the three tables.
+    """Read the tables of cases, lesions and predicted boxes.
 
     Raises
     ------
@@ -128,17 +128,18 @@ def read_tables(tables: DetectionTables) -> ReadDetection:
 
 
 def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection:
-    """Read the components of all masks, case by case.
+    """Read all masks case by case, and find their components.
 
-    The cases are those of the list, or else those with a reference. If a reference cannot be read,
-    its case is left out. A prediction that is missing, cannot be read or is on another grid never
-    scores better than a bad prediction: its lesions are missed. At every threshold it has at least
-    one false positive, and as many as the largest number of boxes in any other case.
+    The cases are those in the list or, if there is no list, those with a reference. If a reference
+    cannot be read, its case is left out. A prediction that is missing, unreadable or on a different
+    grid must not score better than a bad prediction. Its lesions therefore count as missed. At
+    every threshold it has at least one false positive, and as many as the largest number of boxes
+    in any other case.
 
     Parameters
     ----------
     masks
-        The folders.
+        The folders of masks.
     matching
         The matching rule, which determines the kind of overlap.
 
@@ -205,9 +206,9 @@ class _ReadCase:
 
 
 _Files = dict[str, tuple[str, Path | str]]
-"""The id of a case as spelled in its file name, and the file or the reason for its absence.
+"""A case id as spelled in the file name, and the file or the reason why there is none.
 
-The keys are those of `case_key`.
+The keys of the dict are those of `case_key`.
 """
 
 

@@ -39,7 +39,7 @@ def write_detection(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write the numbers and the three tables.
+    """Write ``detection.json`` and the three tables of a detection run.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def write_detection(
     Raises
     ------
     SaveConflictError
-        If a file exists and `overwrite` is off.
+        If a file exists and `overwrite` is False.
     SaveError
         If the operating system does not allow writing.
     """
@@ -240,5 +240,4 @@ TABLES: Final[Mapping[str, tuple[tuple[str, ...], Callable[[DetectionResult], It
     ),
     CURVE: (("curve", "threshold", "fp_per_case", "sensitivity"), _curve_rows),
 }  # fmt: skip
-"""The tables next to the numbers: the columns of each table, and the function that yields its rows.
-"""
+"""The tables written next to ``detection.json``: their columns, and functions that yield rows."""

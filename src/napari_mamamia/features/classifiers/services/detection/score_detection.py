@@ -1,4 +1,4 @@
-"""Score detection: found lesions, false boxes, and the numbers derived from them."""
+"""Score lesion detection: lesions found, false boxes, and the metrics derived from them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +20,9 @@ from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DetectionSummary:
-    """The results of a detection run, and their folder.
+    """The results of a detection run, and the folder to which they were written.
 
-    `failures` are rows and files that could not be read, `warnings` are notes on unusual input.
+    `failures` lists rows and files that could not be read; `warnings` are notes on unusual input.
     """
 
     result: DetectionResult
@@ -38,10 +38,10 @@ def score_detection(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> DetectionSummary:
-    """Score predicted boxes, or the components of predicted masks, and write the results to `out`.
+    """Score predicted boxes, or components of predicted masks, and write the results to `out`.
 
-    Writes ``detection.json``, ``lesions.csv``, ``boxes.csv``, ``curve.csv``, ``report.html`` and
-    ``figures``.
+    The files are ``detection.json``, ``lesions.csv``, ``boxes.csv``, ``curve.csv`` and
+    ``report.html``, with the folder ``figures``.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def score_detection(
     out
         Output folder.
     settings
-        Definitions of the numbers; None for the defaults.
+        Settings of the run; None for the defaults.
     existing
         What to do with other results in `out`.
 
@@ -59,7 +59,7 @@ def score_detection(
     FormatError
         If a table or folder cannot be read, or its reference is invalid.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     settings = settings or DetectionSettings()
     read = read_detection(source, settings)
@@ -75,7 +75,7 @@ def save_detection(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> DetectionSummary:
-    """Write existing results to `out`, as `score_detection` does.
+    """Write results that were already computed to `out`, as `score_detection` does.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _write_results(
 def read_detection(
     source: inputs.DetectionTables | inputs.DetectionMasks, settings: DetectionSettings
 ) -> inputs.ReadDetection:
-    """Return all cases of tables or folders; the errors are those of `score_detection`."""
+    """Read all cases from tables or folders; the errors are those of `score_detection`."""
     if isinstance(source, inputs.DetectionTables):
         return inputs.read_tables(source)
     return inputs.read_masks(source, settings.rule.matching)

@@ -403,7 +403,7 @@ _IOU: Final = 0.4
 
 @dataclass(frozen=True, slots=True)
 class HoneypotCourse:
-    """A reader's agreement with known truth, over all cases and in the two halves of the time."""
+    """A reader's agreement with known truth: overall, and in the first and second half by time."""
 
     reader: str
     masks: MaskAgreement

@@ -102,9 +102,9 @@ def save_rows(
     Raises
     ------
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system refuses to write.
+        If the system does not allow writing.
     """
     cells = (["" if value is None or value != value else value for value in row] for row in rows)
     with (

@@ -298,7 +298,8 @@ class ReaderLabels:
     def hide(self, text: str) -> str:
         """Replace the ids and names of readers in a text with their labels.
 
-        Whole words are replaced, ignoring letter case. All other descriptions of a reader are kept.
+        Whole words are replaced, ignoring letter case. Other text that could identify a reader is
+        not changed.
         """
         if not self.words:
             return text

@@ -548,7 +548,7 @@ def write_study_report(
     FormatError
         If the events cannot be read to the end.
     SaveConflictError
-        If the file exists and `overwrite` is off.
+        If the file exists and `overwrite` is False.
     """
     report = make_study_page(store, choice)
     text = render_page(report.page)
