@@ -215,5 +215,5 @@ def test_what_predict_and_grow_return_stands_wherever_a_mask_does(data_set, tmp_
     assert mm.kinetics.ftv(case, found).volume_cc == mm.kinetics.ftv(case, found.mask).volume_cc
     mm.write_mask(found, tmp_path / "A_1.nii.gz")
     assert (tmp_path / "A_1.json").is_file()
-    with pytest.raises(mm.ArgumentError, match=r"pass  case\.reference"):
+    with pytest.raises(mm.ArgumentError, match=r"pass `case\.reference`"):
         mm.metrics.dice(case, found)

@@ -60,7 +60,7 @@ def mask_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[
         listed = ", ".join(f"{label:g}" for label in labels[:5])
         raise ArgumentError(
             f"expected {name} to have one label, but it has {len(labels)} ({listed}): select one, "
-            f"for example  mask == {labels[0]:g}"
+            f"for example `mask == {labels[0]:g}`"
         )
     return foreground
 
@@ -104,23 +104,23 @@ def _require_array(given: object, name: str) -> NDArray[Any]:
     if hasattr(given, "get_fdata"):
         raise ArgumentError(
             f"expected {name} to be an array (z, y, x) or a Mask, but got {type(given).__name__}, "
-            "whose axes are (x, y, z): convert it with  from_nibabel(image)"
+            "whose axes are (x, y, z): convert it with `from_nibabel(image)`"
         )
     if hasattr(given, "GetSpacing") and hasattr(given, "GetDirection"):
         raise ArgumentError(
             f"expected {name} to be an array (z, y, x) or a Mask, but got SimpleITK's "
-            f"{type(given).__name__}: write it with  SimpleITK.WriteImage(image, path)  and pass "
-            "the path, or pass  SimpleITK.GetArrayFromImage(image)  and a grid"
+            f"{type(given).__name__}: write it with `SimpleITK.WriteImage(image, path)` and pass "
+            "the path, or pass `SimpleITK.GetArrayFromImage(image)` and a grid"
         )
     if hasattr(given, "signal"):
         raise ArgumentError(
-            f"expected {name} to be a mask, but got the case {given!r}: pass  case.reference  or "
+            f"expected {name} to be a mask, but got the case {given!r}: pass `case.reference` or "
             "the result of predict()"
         )
     if given is None or isinstance(given, str | bytes) or hasattr(given, "__fspath__"):
         raise ArgumentError(
             f"expected {name} to be an array (z, y, x) or a Mask, but got {given!r}: read a file "
-            "with  read_mask(path)"
+            "with `read_mask(path)`"
         )
     values: NDArray[Any] = np.asarray(given)
     if values.dtype.kind not in "biuf":
@@ -155,13 +155,13 @@ def _require_whole_labels(values: NDArray[Any], name: str) -> NDArray[Any]:
             raise ArgumentError(
                 f"expected {name} to have only finite values, but found "
                 f"{count_of(bad, 'voxel')} with NaN or infinity: replace these values, for example "
-                "with  np.nan_to_num(mask)"
+                "with `np.nan_to_num(mask)`"
             )
         if np.any(values != np.floor(values)):
             raise ArgumentError(
                 f"expected {name} to have whole numbers, but it has values such as "
                 f"{_find_fraction(values):.4g} (from {values.min():.4g} to {values.max():.4g}): "
-                "apply a threshold to probabilities yourself, such as  probability >= 0.5"
+                "apply a threshold to probabilities yourself, such as `probability >= 0.5`"
             )
     if values.size and values.min() < 0:
         raise ArgumentError(

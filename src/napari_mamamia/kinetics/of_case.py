@@ -292,8 +292,8 @@ def _prepare_case(case: Case | OpensCase, repeated_pre: str) -> Case:
         read = case.read()
     else:
         raise ArgumentError(
-            f"expected a case, but got {type(case).__name__}; pass one such as  "
-            'data_set["DUKE_001"]'
+            f"expected a case, but got {type(case).__name__}; pass a case such as "
+            '`data_set["DUKE_001"]`'
         )
     read.require_phases(2)
     try:

@@ -186,8 +186,8 @@ def export(
     """
     if not isinstance(data_set, DataSet):
         raise ArgumentError(
-            f"expected a data set, but got {type(data_set).__name__}: pass the result of  "
-            "open_data_set(path)"
+            f"expected a data set, but got {type(data_set).__name__}: pass the result of "
+            "`open_data_set(path)`"
         )
     source = None if study is None else path_of(study, "study")
     if source is not None:

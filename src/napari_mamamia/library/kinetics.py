@@ -136,8 +136,8 @@ def measure_kinetics(
     """
     if not isinstance(data_set, DataSet):
         raise ArgumentError(
-            f"expected a data set, but got {type(data_set).__name__}: pass the result of  "
-            "open_data_set(path)"
+            f"expected a data set, but got {type(data_set).__name__}: pass the result of "
+            "`open_data_set(path)`"
         )
     settings = KineticSettings(
         _parse_times(times_s),

@@ -179,7 +179,7 @@ def from_nibabel(image: "SpatialImage") -> Mask:
     if not hasattr(image, "dataobj") or not hasattr(image, "affine"):
         raise ArgumentError(
             f"expected the mask to be a nibabel image, but got {type(image).__name__}: open the "
-            "file with  read_mask(path)"
+            "file with `read_mask(path)`"
         )
     grid, voxels = grid_and_voxels(image)
     return Mask(grid, mask_array(voxels, "the image", grid))

@@ -104,8 +104,8 @@ def _find_values(name: str, source: Any, table: "pd.DataFrame | None") -> dict[s
     if isinstance(source, str):
         if table is None:
             raise ArgumentError(
-                f"expected a table with the column {source!r} for {name}, but got no table: pass  "
-                "table=data_set.columns  or the values by case id"
+                f"expected a table with the column {source!r} for {name}, but got no table: pass "
+                "`table=data_set.columns` or the values by case id"
             )
         if source not in table.columns:
             raise ArgumentError(

@@ -180,8 +180,8 @@ def predict(
         return _predict_case(case, model, choices, _make_prompt(case, click, box), progress)
     if not isinstance(case, DataSet):
         raise ArgumentError(
-            f"expected a case or a data set, but got {type(case).__name__}; pass  data_set  or  "
-            'data_set["ID"]'
+            f"expected a case or a data set, but got {type(case).__name__}; pass a data set, "
+            'or a case such as `data_set["ID"]`'
         )
     _refuse_arguments("to one case", "a data set", click=click, box=box)
     if out is None:

@@ -379,7 +379,7 @@ def _require_place(given: Any, what: str) -> Path:
     path = path_of(given, what)
     if path.suffix.lower() in _TABLES and path.is_file():
         raise ArgumentError(
-            f"expected {what} to be masks, but got the table {path}: use  score_table(table)  for "
+            f"expected {what} to be masks, but got the table {path}: use `score_table(table)` for "
             "case scores"
         )
     if not path.exists():
@@ -471,6 +471,6 @@ def _convert_labels(
     if place is None:
         raise ArgumentError(
             f"expected {name} to have a grid, because distances are in mm, but got only an array: "
-            "pass  grid=case.grid  or  grid=Grid.of_spacing(array.shape, (z, y, x) in mm)"
+            "pass `grid=case.grid` or `grid=Grid.of_spacing(array.shape, (z, y, x) in mm)`"
         )
     return LabelMap.of(label_array(given, name, place), place)

@@ -354,7 +354,7 @@ class Comparison:
         except CaseError as error:
             raise ArgumentError(
                 str(error).replace(
-                    "name them with NAME=DIR", 'name them with  score(..., name="...")'
+                    "name them with NAME=DIR", 'name them with `score(..., name="...")`'
                 )
             ) from error
         return cls(models, comparison)

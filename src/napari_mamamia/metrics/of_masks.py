@@ -476,7 +476,7 @@ def _require_grid(grid: Grid | None, *masks: MaskLike) -> Grid:
     place = grid_of(grid, *masks)
     if place is None:
         raise ArgumentError(
-            "expected a grid for a measurement in mm, but got only arrays; pass  case.grid,  "
-            "Grid.of_spacing(array.shape, (z, y, x) in mm)  or  spacing=(z, y, x)"
+            "expected a grid for a measurement in mm, but got only arrays; pass `case.grid`, "
+            "`Grid.of_spacing(array.shape, (z, y, x) in mm)` or `spacing=(z, y, x)`"
         )
     return place

@@ -550,6 +550,13 @@ def test_the_express_lane_alone_is_no_attempt(challenge):
     assert [one.case_id for one in outcome.breaches] == ["C_02"]
     assert ledger_of(challenge).attempts == ()
     assert not (outcome.folder / "scores").exists()
+    assert (outcome.outcome, outcome.is_whole) == (AttemptOutcome.STOPPED, False)
+    assert (
+        (outcome.folder / "for_team" / "contract.csv").read_text().startswith("case,problem\nC_02,")
+    )
+    run = run_challenge(challenge, ["alpha"], settings)
+    assert (run.all_ok, run.teams[0].outcome) == (True, AttemptOutcome.PASSED)
+    assert ledger_of(challenge).attempts == ()
 
 
 def test_damaging_a_mask_costs_no_other_team_anything(challenge):

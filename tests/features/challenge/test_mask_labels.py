@@ -1,5 +1,6 @@
 """Masks with several labels: measures of each label, and measures of other packages."""
 
+import re
 import shutil
 import sys
 
@@ -236,6 +237,91 @@ def test_a_site_shows_ranks_on_a_public_and_a_private_part(cup, tmp_path, by):
         assert ranks == {"good": (1, 1), "half": (3, 3), "none": (2, 1)}
 
 
+@pytest.fixture
+def lacking(tmp_path):
+    """Return the board of 12 cases, of which C_00 to C_02 have no tumour, and of two teams."""
+    for number in range(12):
+        name, n_tumour = f"C_{number:02d}.nii.gz", 0 if number < 3 else 2
+        write_mask(tmp_path / "truth" / name, organ(n_tumour=n_tumour))
+        write_mask(tmp_path / "cup" / "submissions" / "good" / name, organ(more=1))
+        write_mask(tmp_path / "cup" / "submissions" / "half" / name, organ(2, n_tumour=1))
+    notes = ("measures:", 'source: Hospital A\nnotes: ["Labels 1 and 2"]\nmeasures:')
+    settings = ChallengeSettings(
+        reference=tmp_path / "truth", definition=definition(notes), n_resamples=20
+    )
+    begin_challenge(tmp_path / "cup", settings)
+    run_challenge(tmp_path / "cup")
+    rank_challenge(tmp_path / "cup", tmp_path / "board")
+    return tmp_path / "board"
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_a_reference_without_the_label_is_a_missing_value_nowhere(lacking):
+    tables = {table["metric"]: table for table in read_json(lacking / "rank.json")["tables"]}
+    assert list(tables) == ["liver", "tumour", "far"]
+    for table in tables.values():
+        assert table["filled"] == {"good": 0, "half": 0}
+    page = (lacking / "leaderboard.html").read_text()
+    assert "no leader" not in page
+    assert "Dice of the liver ↑ 12, tumour ↑ 9, far ↓ 9" in page
+    team = (lacking / "teams" / "half.html").read_text()
+    assert "inf" not in re.sub(r"<(style|script).*?</\1>", "", team, flags=re.DOTALL).split()
+    assert "no value submitted" not in team
+    assert "All 9 cases by tumour" in team
+    assert verify_challenge(lacking) == ()
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_a_measure_with_few_cases_has_no_published_number(lacking, tmp_path):
+    publish([lacking], tmp_path / "site", PublishSettings())
+    (task,) = read_json(tmp_path / "site" / "leaderboard.json")["tasks"]
+    for row in task["rows"]:
+        numbers = {number["name"]: number for number in row["numbers"]}
+        assert {name: number["n"] for name, number in numbers.items()} == {
+            "liver": 12, "tumour": 9, "far": 9, "Score": 9
+        }  # fmt: skip
+        for name in ("tumour", "far", "Score"):
+            assert {numbers[name][key] for key in ("value", "low", "high", "sd")} == {None}
+        assert numbers["liver"]["value"] is not None
+    assert [row["rank"] for row in task["rows"]] == [1, 2]
+    page = (tmp_path / "site" / "index.html").read_text()
+    assert "fewer than 10 cases have this measure: tumour ↑, far ↓" in page
+    assert "0.8000" not in page
+    assert "boxes-" not in page
+    assert (task["source"], task["notes"][0]) == ("Hospital A", "Labels 1 and 2")
+    assert "Source: Hospital A" in page
+    publish([lacking], tmp_path / "nine", PublishSettings(minimum_group=9))
+    (task,) = read_json(tmp_path / "nine" / "leaderboard.json")["tasks"]
+    numbers = {number["name"]: number["value"] for number in task["rows"][0]["numbers"]}
+    assert numbers["tumour"] == pytest.approx(0.8)
+    with pytest.raises(CaseError):
+        publish([lacking], tmp_path / "none", PublishSettings(minimum_group=13))
+
+
+@pytest.mark.usefixtures("quick_figures")
+@pytest.mark.parametrize(("minimum", "is_shown"), [(3, False), (2, True)])
+def test_parts_with_few_cases_of_a_measure_have_no_ranks(lacking, tmp_path, minimum, is_shown):
+    # the public part has C_02 without a tumour, and two cases with one; letter case is ignored
+    (tmp_path / "public.txt").write_text("C_02\nc_03\nC_04\n")
+    split = PublishSettings(public=read_case_list(tmp_path / "public.txt"), minimum_group=minimum)
+    publish([lacking], tmp_path / "site", split)
+    (task,) = read_json(tmp_path / "site" / "leaderboard.json")["tasks"]
+    assert task["parts"] == [3, 9]
+    for row in task["rows"]:
+        shown = [row[f"{part}_{what}"] is not None
+                 for part in ("public", "private") for what in ("rank", "score")]  # fmt: skip
+        assert shown == [is_shown] * 4
+    assert ("No ranks on the public" in str(task["notes"])) is not is_shown
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_public_cases_that_are_in_no_challenge_are_refused(lacking, tmp_path):
+    (tmp_path / "public.txt").write_text("C_02\nC_03\nnope\n")
+    split = PublishSettings(public=read_case_list(tmp_path / "public.txt"), minimum_group=2)
+    with pytest.raises(CaseError, match="nope"):
+        publish([lacking], tmp_path / "site", split)
+
+
 def test_a_ladder_is_refused_for_measures_of_a_definition(folders, tmp_path):
     settings = ChallengeSettings(reference=folders[0], definition=definition(), ladder=True)
     with pytest.raises(CaseError, match="ladder"):
@@ -260,7 +346,8 @@ def test_a_program_that_stops_continues_with_the_stored_cases(cup):
 
 def test_express_checks_masks_by_label_without_scores(cup):
     done = mamamia("challenge", "run", cup, "--express", "--team", "half")
-    assert "3 of 3" in done.stdout + done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "3 of 3" in done.stdout
     assert not list((cup / "results").rglob("liver.json"))
 
 

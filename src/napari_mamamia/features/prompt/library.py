@@ -91,8 +91,8 @@ def prompt(
     """
     if not isinstance(case, Case):
         raise ArgumentError(
-            f"expected a case, but got {type(case).__name__}: pass one such as  "
-            'data_set["DUKE_001"]'
+            f"expected a case, but got {type(case).__name__}: pass a case such as "
+            '`data_set["DUKE_001"]`'
         )
     if bool(model) == bool(server):
         raise ArgumentError("expected exactly one of model and server: pass one of them")

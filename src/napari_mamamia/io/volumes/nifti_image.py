@@ -34,7 +34,7 @@ def nifti_image(array: NDArray[Any], grid: Grid) -> "Nifti1Image":
     try:
         stored = stored_type(array)
     except ValueError as error:
-        raise ArgumentError(f"{error}: convert the array with  array.astype('float32')") from error
+        raise ArgumentError(f"{error}: convert the array with `array.astype('float32')`") from error
     n_volumes = array.shape[0] if array.ndim == 4 else 1
     fields = known_fields(make_nifti_header(grid, n_volumes, stored))
     # The affine of a grid is in mm, whatever the unit of its file.
@@ -59,7 +59,7 @@ def grid_and_voxels(image: "SpatialImage") -> tuple[Grid, NDArray[Any]]:
     if voxels.ndim != 3:
         raise ArgumentError(
             f"expected an image of one volume, but it has shape {voxels.shape} (x, y, z, ...): "
-            "select a volume with  image.slicer[..., k]"
+            "select a volume with `image.slicer[..., k]`"
         )
     try:
         x, y, z = voxels.shape

@@ -307,11 +307,12 @@ def _print_team(outcome: "TeamOutcome") -> None:
     from napari_mamamia.features.challenge.io.ledger import AttemptOutcome
     from napari_mamamia.features.challenge.services.challenge.board_pages import ordinal
 
-    if outcome.outcome is not AttemptOutcome.SCORED:
+    is_passed = outcome.outcome is AttemptOutcome.PASSED
+    if outcome.outcome is not AttemptOutcome.SCORED and not is_passed:
         print(f"failed: {outcome.team}: {outcome.reason}", file=sys.stderr)
     attempt = f", {ordinal(outcome.number)} attempt" if outcome.number else ""
     kind = f" ({outcome.kind})" if outcome.kind else ""
-    reason = f": {outcome.reason}" if outcome.reason and outcome.number else ""
+    reason = f": {outcome.reason}" if outcome.reason and (outcome.number or is_passed) else ""
     print(f"{outcome.team}{kind}{attempt}: {outcome.outcome.value}{reason}")
     for note in outcome.notes:
         print(f"    note: {note}")

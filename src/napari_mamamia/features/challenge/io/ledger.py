@@ -30,6 +30,8 @@ class AttemptOutcome(StrEnum):
     REFUSED = "refused"
     """The submission violates the rules, so nothing was scored."""
     STOPPED = "stopped in the express lane"
+    PASSED = "passed the express lane"
+    """The submission passed the express test, which scores nothing and is not recorded."""
     FAILED = "failed"
     """The evaluation failed for a reason that is not the team's fault, such as a full disk."""
     OPEN = "not finished"

@@ -15,13 +15,18 @@ _OTHER: Final = re.compile(r"[^\w\-]+")
 
 @dataclass(frozen=True, slots=True)
 class PublicNumber:
-    """A mean over the cases with its 95 % interval and, for metrics of single cases, the SD."""
+    """A mean over the cases with its 95 % interval and, for metrics of single cases, the SD.
+
+    `n` is the number of cases behind a measure of a definition. If it is below the smallest group
+    of the site, there is no value.
+    """
 
     name: str
     value: float | None
     low: float | None = None
     high: float | None = None
     sd: float | None = None
+    n: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,8 @@ class PublicRow:
 class PublicTask:
     """A task on a published site; `parts` holds the sizes of the public and private parts.
 
-    `title` is the title of its definition, or "" for the MAMA-MIA tasks.
+    `title` and `source` are those of its definition, or "" for the MAMA-MIA tasks. `notes` are the
+    definition's notes, and say which numbers are not published.
     """
 
     challenge: str
@@ -93,6 +99,8 @@ class PublicTask:
     n_resamples: int
     parts: tuple[int, ...]
     rows: tuple[PublicRow, ...]
+    source: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +152,7 @@ def site_schema() -> dict[str, Any]:
     text, flag = {"type": "string"}, {"type": "boolean"}
     count = {"type": "integer", "minimum": 0}
     one_number = _object({"name": text, "value": number, "low": number, "high": number,
-                          "sd": number})  # fmt: skip
+                          "sd": number, "n": {"type": ["integer", "null"]}})  # fmt: skip
     row = _object({
         "team": text, "link": text, "rank": whole, "rank_low": number, "rank_high": number,
         "first": number, "submitted": text, "n": count, "n_unusable": count, "is_as_given": flag,
@@ -157,6 +165,7 @@ def site_schema() -> dict[str, Any]:
         "challenge": text, "task": text, "title": text, "profile": text,
         "ranked_by": text, "n_cases": count, "rule": text, "n_resamples": count,
         "parts": {"type": "array", "items": count}, "rows": {"type": "array", "items": row},
+        "source": text, "notes": {"type": "array", "items": text},
     })  # fmt: skip
     entry = {"type": "array", "prefixItems": [text, {"type": "number"}, {"type": "integer"}]}
     content = _object({

@@ -184,7 +184,8 @@ class DefinedRanking:
     holds the title of each measure by id, with an arrow in the better direction. `notes` say, by
     team and case, why there is no usable answer. `score_part` returns the scores (m,) for a subset
     of the cases. `is_high` is True if larger scores are better. `title` is the title of the
-    definition.
+    definition, and `used` holds the ids of the measures that determine the ranks. `counted` maps
+    the id of each measure to the cases behind each team's number, (m, n) for the `cases`.
     """
 
     teams: tuple[str, ...]
@@ -200,6 +201,23 @@ class DefinedRanking:
     score_part: Callable[[frozenset[str]], _FLOAT] | None = None
     is_high: bool = True
     title: str = ""
+    used: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    counted: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+
+    def count_cases(self, name: str, part: frozenset[str] | None = None) -> NDArray[np.int64]:
+        """Return the number of cases behind each team's measure, (m,), in all cases or a part."""
+        chosen = [part is None or case_id in part for case_id in self.cases]
+        return np.asarray(self.counted[name][:, chosen].sum(axis=1))
+
+    def describe_counts(self) -> str:
+        """Describe the number of cases behind each measure, as in "Dice ↑ 12, HD95 ↓ 9 to 11"."""
+        texts = []
+        for name, title in self.titles.items():
+            n = self.count_cases(name)
+            ends = f"{n.min():,}" if n.min() == n.max() else f"{n.min():,} to {n.max():,}"
+            texts.append(f"{title} {ends}")
+        return ", ".join(texts)
 
     def draw_scores(self, team: str) -> _FLOAT:
         """Return a team's score in each resample, or an empty array without resamples."""
@@ -248,19 +266,21 @@ def rank_by_definition(
     }  # fmt: skip
     numbers = {name: np.stack([of_team(full)[0] for of_team in of_teams])
                for name, of_teams in measured.items()}  # fmt: skip
-    tables = tuple(_tabulate(rule, teams, definition, cases) for rule in computed
-                   if rule.of_rows is None)  # fmt: skip
+    made = [_tabulate(rule, teams, definition, cases) for rule in computed if rule.of_rows is None]
+    tables = tuple(table for table in made if table is not None)
     ranking = definition.ranking
     sign = 1.0 if ranking.by is RankBy.SCORE else -1.0
 
     def score_part(part: frozenset[str]) -> _FLOAT:
         weights = np.array([[case_id in part for case_id in cases]], dtype=np.int64)
         if ranking.by is RankBy.SITES:
-            of_part = [_keep_cases(table, part) for table in tables]
+            of_part = [_keep_cases(table, part) for table in tables if part & {*table.cases}]
             return np.asarray(sign * -_rank_over_sites(of_part, sites or {}))
         numbers_of_part = {name: np.stack([of_team(weights)[0] for of_team in of_teams])[None]
                            for name, of_teams in measured.items()}  # fmt: skip
-        of_teams = _score_teams(definition, computed, tables, weights, numbers_of_part)[0]
+        of_teams = _score_teams(
+            definition, computed, tables, dict(zip(cases, weights.T, strict=True)), numbers_of_part
+        )[0]
         return np.asarray(sign * of_teams)
 
     scores = sign * score_part(frozenset(cases))
@@ -271,6 +291,9 @@ def rank_by_definition(
         names, numbers, sign * scores, places, None, tables, problems, titles=titles,
         score_part=score_part, is_high=sign > 0,
         title=definition.title or definition.name,
+        used=tuple(measure.id for measure in definition.ranking_measures if measure.id in numbers),
+        cases=cases,
+        counted={rule.measure.id: _find_counted(rule, teams, definition) for rule in computed},
     )  # fmt: skip
     draws = _draw_measures(computed, measured, len(cases), n_resamples, seed)
     if ranking.by is RankBy.SITES or not draws:
@@ -280,7 +303,7 @@ def rank_by_definition(
             definition,
             computed,
             tables,
-            weights,
+            dict(zip(cases, weights.T, strict=True)),
             {name: drawn[first : first + len(weights)] for name, drawn in draws.items()},
         )
         for first, weights in _number_blocks(len(cases), n_resamples, seed)
@@ -344,8 +367,12 @@ def _tabulate(
     teams: Mapping[str, Mapping[str, MeasuredCases]],
     definition: ChallengeDefinition,
     cases: tuple[str, ...],
-) -> RankingTable:
-    """Return a table of a measure's values for each case and team, NaN where missing."""
+) -> RankingTable | None:
+    """Return a table of a measure's values for each case and team, NaN where missing.
+
+    The table has no rows for cases without a truth, which count for no team. It is None if no case
+    is left.
+    """
     name = rule.measure.id
     columns = []
     for team in teams.values():
@@ -356,18 +383,47 @@ def _tabulate(
         columns.append([np.nan if rows is None or not np.isfinite(rows).all() else rows[0, 0]
                         for rows in counted])  # fmt: skip
     given = [[value.is_usable for value in team[name].values] for team in teams.values()]
-    return RankingTable(tuple(teams), cases, np.array(columns).T, rule.sign > 0, metric=name,
-                        given=np.array(given).T)  # fmt: skip
+    has_truth = np.asarray(_has_truth(name, teams).any(axis=0))
+    if not has_truth.any():
+        return None
+    kept = tuple(
+        case_id for case_id, is_kept in zip(cases, list(has_truth), strict=True) if is_kept
+    )
+    return RankingTable(tuple(teams), kept, np.array(columns).T[has_truth], rule.sign > 0,
+                        metric=name, given=np.array(given).T[has_truth])  # fmt: skip
+
+
+def _has_truth(name: str, teams: Mapping[str, Mapping[str, MeasuredCases]]) -> NDArray[np.bool_]:
+    """Return whether each case has a truth for a measure, (m, n)."""
+    return np.array([[value.state is not ValueState.NO_TRUTH for value in team[name].values]
+                     for team in teams.values()])  # fmt: skip
+
+
+def _find_counted(
+    rule: MeasureRule,
+    teams: Mapping[str, Mapping[str, MeasuredCases]],
+    definition: ChallengeDefinition,
+) -> NDArray[np.bool_]:
+    """Return whether each case counts for each team's measure, (m, n)."""
+    counted = _has_truth(rule.measure.id, teams)
+    for row, team in zip(counted, teams.values(), strict=True):
+        values = count_values(team[rule.measure.id].values, definition.missing, rule.sign)
+        if values is not None:
+            row[:] = [of_case is not None for of_case in values]
+    return counted
 
 
 def _score_teams(
     definition: ChallengeDefinition,
     rules: Sequence[MeasureRule],
     tables: Sequence[RankingTable],
-    weights: NDArray[np.int64],
+    weights: Mapping[str, NDArray[np.int64]],
     numbers: Mapping[str, _FLOAT],
 ) -> _FLOAT:
-    """Compute teams' scores (b, m) from their measures (b, m); larger is better."""
+    """Compute teams' scores (b, m) from their measures (b, m) and weights (b,) by case.
+
+    Larger scores are better.
+    """
     ranking = definition.ranking
     if ranking.by is RankBy.SCORE:
         return np.asarray(evaluate_formula(ranking.score, numbers))
@@ -376,7 +432,9 @@ def _score_teams(
         ranks = {}
         for table in tables:
             of_cases = rank_cases(fill_missing(table, settings), settings)
-            ranks[table.metric] = weighted_mean(weights, of_cases)
+            of_table = np.stack([weights[case_id] for case_id in table.cases], axis=1)
+            with np.errstate(invalid="ignore"):
+                ranks[table.metric] = weighted_mean(of_table, of_cases)
     else:
         ranks = {rule.measure.id: rank_scores(rule.sign * numbers[rule.measure.id], ranking.ties)
                  for rule in rules}  # fmt: skip

@@ -91,7 +91,7 @@ def ranking_sections(content: LeaderboardContent) -> tuple[PageSection, ...]:
     several = bool(content.overall) and len(ranking.tables) > 1
     if several and content.overall_filled is not None:
         names = ranking.tables[0].table.algorithms
-        n = sum(len(table.cases) for table in ranking.tables)
+        n = len({(table.table.site, case) for table in ranking.tables for case in table.cases})
         table = _make_board(
             names, content.overall, n, content.overall_filled, content.links,
             name_overall(len(ranking.tables), content.overall[0]),

@@ -68,8 +68,8 @@ def public_page(site: Site, draws: Sequence[PublicDraws]) -> Page:
             title = f"{task.challenge}: {title}"
         sections += _describe_task(task, drawn, title)
     facts = (
-        f"Every number is over {site.minimum_group} cases or more. Intervals are 95 %. Select a "
-        "column heading to sort a table.",
+        f"Every number of a measure is over {site.minimum_group} cases or more. Intervals are 95 "
+        "%. Select a column heading to sort a table.",
     )
     return Page(
         site.title,
@@ -113,12 +113,15 @@ def _describe_overall(site: Site) -> PageSection:
 
 def _describe_task(task: PublicTask, drawn: PublicDraws, title: str) -> Iterator[PageSection]:
     names = tuple(dict.fromkeys(value.name for row in task.rows for value in row.numbers))
-    yield PageSection(
-        title, tuple(_tabulate(task, names, drawn.titles)), notes=(_say_definitions(task),)
-    )
+    yield PageSection(title, tuple(_tabulate(task, names, drawn.titles)), notes=_list_notes(task))
     figures = tuple(_draw(task, drawn, names, title))
     if figures:
         yield PageSection(f"{title}: figures", (), figures)
+
+
+def _list_notes(task: PublicTask) -> tuple[str, ...]:
+    source = (f"Source: {task.source}",) if task.source else ()
+    return (_say_definitions(task), *source, *task.notes)
 
 
 def _say_definitions(task: PublicTask) -> str:

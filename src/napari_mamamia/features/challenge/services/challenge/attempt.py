@@ -408,7 +408,7 @@ def write_letter(
     breaches
         The cases that violate the contract, with reasons.
     case_ids
-        All cases, whose ids are replaced.
+        All cases, whose ids are replaced; () if the team submitted files with these ids.
     n_lines
         Number of lines of the log.
 
@@ -420,7 +420,10 @@ def write_letter(
     target = folder / FOR_TEAM
     numbers = {breach.case_id: number for number, breach in enumerate(breaches, start=1)}
     rows = [
-        (f"case {numbers[breach.case_id]}", tail_of_log(breach.reason, case_ids, 1).strip())
+        (
+            f"case {numbers[breach.case_id]}" if case_ids else breach.case_id,
+            tail_of_log(breach.reason, case_ids, 1).strip(),
+        )
         for breach in breaches
     ]
     write_contract(target / CONTRACT, rows)
@@ -554,11 +557,10 @@ def _evaluate_defined(
         failures = tuple(CaseFailure(case_id, reason) for case_id, reason in values.unusable)
         if not settings.is_express:
             files.append(write_values(values, folder))
-    write_letter(folder, "", failures, opened.challenge.case_ids, 0)
     notes = manifest.left_out
     if settings.is_express:
-        reason = _say_express(len(failures), len(opened.challenge.cases))
-        return Evaluation(AttemptOutcome.STOPPED, reason, failures, notes)
+        return _report_express(folder, failures, len(opened.challenge.cases), notes)
+    write_letter(folder, "", failures, (), 0)
     sums = _sum_results(folder, files)
     return Evaluation(AttemptOutcome.SCORED, "", failures, notes, sums)
 
@@ -624,16 +626,28 @@ def _run_program(
     log = _read_logs(folder / RUN / LOGS, [failure.case_id for failure in ran.failures] or case_ids)
     write_letter(folder, log, ran.failures, challenge.case_ids, limits.log_lines)
     if ran.stopped or settings.is_express:
-        reason = ran.stopped or _say_express(len(ran.failures), len(case_ids))
+        outcome, reason = AttemptOutcome.STOPPED, ran.stopped
+        if not ran.stopped:
+            outcome, reason = _judge_express(len(ran.failures), len(case_ids))
         files = _sum_results(folder, [RUN + "/failures.csv"])
-        return Evaluation(AttemptOutcome.STOPPED, reason, ran.failures, ran.notes, files)
+        return Evaluation(outcome, reason, ran.failures, ran.notes, files)
     responses = folder / RUN / TABLE if challenge.wants_responses else None
     masks = folder / RUN / MASKS if challenge.wants_masks else None
     return _Answers(masks, responses, ran.failures, ran.notes)
 
 
-def _say_express(n_broken: int, n_cases: int) -> str:
-    return f"express lane only: the output for {n_cases - n_broken} of {n_cases} cases is valid"
+def _judge_express(n_broken: int, n_cases: int) -> tuple[AttemptOutcome, str]:
+    outcome = AttemptOutcome.STOPPED if n_broken else AttemptOutcome.PASSED
+    return outcome, f"the output for {n_cases - n_broken} of {n_cases} cases is valid"
+
+
+def _report_express(
+    folder: Path, breaches: Sequence[CaseFailure], n_cases: int, notes: Sequence[str]
+) -> Evaluation:
+    """Write the feedback of an express test of files that a team submitted, and return it."""
+    write_letter(folder, "", breaches, (), 0)
+    outcome, reason = _judge_express(len(breaches), n_cases)
+    return Evaluation(outcome, reason, tuple(breaches), tuple(notes))
 
 
 def _read_logs(folder: Path, case_ids: Iterable[str]) -> str:
@@ -663,8 +677,7 @@ def _score_answers(
                     for case_id, reason in values.unusable]  # fmt: skip
         notes += _note_masks(opened, manifest, unknown)
         if settings.is_express:
-            reason = _say_express(len(breaches), len(challenge.express))
-            return Evaluation(AttemptOutcome.STOPPED, reason, tuple(breaches), tuple(notes))
+            return _report_express(folder, breaches, len(challenge.express), notes)
         results.append(write_values(values, folder))
     elif answers.masks is not None and challenge.wants_masks:
         model, unknown = _score_masks(opened, folder, manifest.team, answers.masks, settings)
@@ -678,8 +691,7 @@ def _score_answers(
         notes += _note_masks(opened, manifest, unknown)
         results += [f"{SCORES}/{SCORE_TABLE}"]
         if settings.is_express:
-            reason = _say_express(len(breaches), len(model.rows))
-            return Evaluation(AttemptOutcome.STOPPED, reason, tuple(breaches), tuple(notes))
+            return _report_express(folder, breaches, len(model.rows), notes)
     problem = ""
     if answers.responses is not None and challenge.wants_responses:
         problem, broken = _score_responses(opened, folder, answers.responses)

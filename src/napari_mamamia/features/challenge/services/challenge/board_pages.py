@@ -308,8 +308,9 @@ def _describe_defined(
     heads = ("Rank", "Rank, 95 %", "First, %", "Score", *titles, "n", "Unusable", "Attempt")
     columns = (Column("Team", is_number=False), *map(Column, heads),
                Column("Remark", is_number=False))  # fmt: skip
-    tables = [ReportTable(f"Ranked by {board.ranked_by}", columns, tuple(rows))]
     defined = ranking.defined[board.task]
+    note = f"Cases of each measure: {defined.describe_counts()}."
+    tables = [ReportTable(f"Ranked by {board.ranked_by}", columns, tuple(rows), (note,))]
     drawn = defined.draws.get("Score")
     if drawn is not None and 1 < len(defined.teams) <= _MOST_PAIRS:
         sign = 1.0 if defined.is_high else -1.0

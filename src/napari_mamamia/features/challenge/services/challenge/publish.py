@@ -57,6 +57,7 @@ from napari_mamamia.features.challenge.services.challenge.ranking import (
 )
 from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
 from napari_mamamia.io.data_set.case_list import CaseList
+from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.scoring.classifier.scores import percentile_ends
 from napari_mamamia.scoring.cohort.groups import group_cases, rules_of
@@ -155,6 +156,7 @@ def publish(
     case_ids: list[str] = []
     beside: set[str] = set()
     programs: dict[str, ScoringProgram] = {}
+    _require_known(boards, settings.public)
     for folder in boards:
         _require_unchanged(folder)
         board = read_leaderboard(folder)
@@ -186,6 +188,17 @@ def publish(
     )
     _write_searched(site, draws, tuple(programs.values()), out, boards, case_ids, existing)
     return Published(site, split_ids(case_ids)[1])
+
+
+def _require_known(boards: Sequence[Path], public: CaseList | None) -> None:
+    """Raise `CaseError` if a listed case is in none of the challenges."""
+    opened = [read_challenge(folder / read_leaderboard(folder).place) for folder in boards]
+    known = {case_key(case_id) for one in opened for case_id in one.challenge.case_ids}
+    if public and (unknown := [name for name in public.case_ids if case_key(name) not in known]):
+        raise CaseError(
+            f"expected cases of the challenge in {public.name}, but found {name_some(unknown)}: "
+            "correct the ids, one on each line or in a column case_id"
+        )
 
 
 def _require_unchanged(folder: Path) -> None:
@@ -262,7 +275,7 @@ def _publish_task(
     own = ranking.defined.get(board.task)
     title = own.title if own else ""
     parts = _split_cases(opened, settings)
-    part_scores = _score_defined(ranking, board.task, parts)
+    part_scores = _score_defined(ranking, board.task, parts, settings.minimum_group)
     rows, drawn = [], {}
     for row in board.rows:
         numbers: tuple[PublicNumber, ...] = ()
@@ -276,8 +289,10 @@ def _publish_task(
             parted = tuple(_score_masks(model, cohort, part) for part in parts)
         elif row.rank is not None and board.task in ranking.defined:
             _require_many(row.n, settings, board.task)
-            numbers = _number_defined(ranking.defined[board.task], row.team)
+            numbers = _number_defined(ranking.defined[board.task], row.team, settings.minimum_group)
             drawn[row.team] = ranking.defined[board.task].draw_scores(row.team)
+            if any(number.name == "Score" and number.value is None for number in numbers):
+                drawn[row.team] = np.empty(0)
             parted = part_scores[row.team]
         elif row.rank is not None:
             result = results[row.team]
@@ -327,6 +342,7 @@ def _publish_task(
         opened.challenge.n_resamples,
         tuple(len(part) for part in parts),
         tuple(rows),
+        *(_describe_definition(opened, own, board.task, parts, settings) if own else ()),
     )
     titles = own.titles if own else {}
     return task, PublicDraws({team: drawn[team] for team in ranked}, shares or {}, titles)
@@ -345,7 +361,7 @@ def _split_cases(opened: OpenChallenge, settings: PublishSettings) -> tuple[froz
     """Return the cases in the public and private parts, or () if there is no split."""
     if settings.public is None:
         return ()
-    public = frozenset(settings.public.case_ids) & set(opened.challenge.case_ids)
+    public = frozenset(name for name in opened.challenge.case_ids if name in settings.public)
     private = frozenset(opened.challenge.case_ids) - public
     for part, name in ((public, "the public part"), (private, "the private part")):
         _require_many(len(part), settings, name)
@@ -353,17 +369,63 @@ def _split_cases(opened: OpenChallenge, settings: PublishSettings) -> tuple[froz
 
 
 def _score_defined(
-    ranking: ChallengeRanking, task: str, parts: Sequence[frozenset[str]]
+    ranking: ChallengeRanking, task: str, parts: Sequence[frozenset[str]], minimum: int
 ) -> dict[str, tuple[float | None, ...]]:
-    """Return each team's scores on the parts, or {} for the MAMA-MIA tasks."""
+    """Return each team's scores on the parts, or {} for the MAMA-MIA tasks.
+
+    If a measure that ranks has fewer than `minimum` cases in one part, no part has a score, because
+    the score on all cases and on the other part would reveal it.
+    """
     defined = ranking.defined.get(task)
     if defined is None or defined.score_part is None:
         return {}
+    if _list_small_parts(defined, parts, minimum):
+        return {team: (None,) * len(parts) for team in defined.teams}
     scores = [defined.score_part(part) for part in parts]
     return {
         team: tuple(find_number(float(of_part[index])) for of_part in scores)
         for index, team in enumerate(defined.teams)
     }
+
+
+def _list_small_parts(
+    defined: DefinedRanking, parts: Sequence[frozenset[str]], minimum: int
+) -> list[str]:
+    """Return the ids of measures that rank and have too few cases in a part."""
+    return [
+        name for name in defined.used
+        if any(defined.count_cases(name, part).min() < minimum for part in parts)
+    ]  # fmt: skip
+
+
+def _describe_definition(
+    opened: OpenChallenge,
+    defined: DefinedRanking,
+    task: str,
+    parts: Sequence[frozenset[str]],
+    settings: PublishSettings,
+) -> tuple[str, tuple[str, ...]]:
+    """Return the source of a definition and its notes, with the numbers that are not published."""
+    minimum = settings.minimum_group
+    definition = next(one for one in read_definitions(opened) if one.name == task)
+    least = {name: int(defined.count_cases(name).min()) for name in defined.numbers}
+    _require_many(max(int(defined.count_cases(name).max()) for name in least), settings, task)
+    texts = [*definition.notes, f"Cases of each measure: {defined.describe_counts()}."]
+    if small := [defined.titles[name] for name, n in least.items() if n < minimum]:
+        texts.append(
+            f"Not shown, because fewer than {minimum} cases have this measure: {', '.join(small)}."
+        )
+        if any(least[name] < minimum for name in defined.used):
+            texts.append(
+                "The ranks also use these measures; the score is not shown, because it would "
+                "reveal them."
+            )
+    if small := [defined.titles[name] for name in _list_small_parts(defined, parts, minimum)]:
+        texts.append(
+            f"No ranks on the public and the private part, because fewer than {minimum} cases of "
+            f"a part have this measure: {', '.join(small)}."
+        )
+    return definition.source, tuple(texts)
 
 
 def _rank_parts(rows: Sequence[PublicRow], sign: int) -> list[PublicRow]:
@@ -418,15 +480,27 @@ def _find_ends(intervals: Sequence[Interval], name: str) -> tuple[float, float]:
     return (nan, nan) if interval is None else (interval.low, interval.high)
 
 
-def _number_defined(ranking: DefinedRanking, team: str) -> tuple[PublicNumber, ...]:
-    """Return a team's published measures with their 95 % intervals over the resamples."""
+def _number_defined(ranking: DefinedRanking, team: str, minimum: int) -> tuple[PublicNumber, ...]:
+    """Return a team's published measures with their 95 % intervals over the resamples.
+
+    A measure with fewer than `minimum` cases has no value, and then neither has a score that uses
+    it.
+    """
     index, numbers = ranking.teams.index(team), []
     values = {**ranking.numbers, "Score": ranking.scores}
+    counts = {name: int(ranking.count_cases(name)[index]) for name in ranking.numbers}
+    # A mean rank also depends on the numbers of the other teams.
+    counts["Score"] = min(
+        (int(ranking.count_cases(name).min()) for name in ranking.used), default=minimum
+    )
     for name, of_teams in values.items():
+        if counts[name] < minimum:
+            numbers.append(PublicNumber(name, None, n=counts[name]))
+            continue
         drawn = ranking.draws.get(name)
         value = float(of_teams[index])
         ends = (nan, nan) if drawn is None else percentile_ends(value, drawn[:, index])
-        numbers.append(_make_number(name, value, *ends))
+        numbers.append(replace(_make_number(name, value, *ends), n=counts[name]))
     return tuple(numbers)
 
 
@@ -450,7 +524,13 @@ def _number_responses(result: ResponseResult) -> tuple[PublicNumber, ...]:
 
 
 def _make_number(name: str, value: float, low: float, high: float, sd: float = nan) -> PublicNumber:
-    return PublicNumber(name, *(find_number(float(number)) for number in (value, low, high, sd)))
+    return PublicNumber(
+        name,
+        find_number(float(value)),
+        find_number(float(low)),
+        find_number(float(high)),
+        find_number(float(sd)),
+    )
 
 
 def _draw_masks(

@@ -110,8 +110,8 @@ class TeamOutcome:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the submission was scored and no case violates the contract."""
-        return self.outcome is AttemptOutcome.SCORED and not self.breaches
+        """Return whether the submission was scored or passed, and no case violates the contract."""
+        return self.outcome in (AttemptOutcome.SCORED, AttemptOutcome.PASSED) and not self.breaches
 
 
 @dataclass(frozen=True, slots=True)
