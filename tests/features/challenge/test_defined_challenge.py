@@ -49,9 +49,12 @@ from napari_mamamia.features.challenge.services.challenge.begin import (
     begin_challenge,
 )
 from napari_mamamia.features.challenge.services.challenge.board_pages import rank_challenge
-from napari_mamamia.features.challenge.services.challenge.publish import publish
+from napari_mamamia.features.challenge.services.challenge.publish import PublishSettings, publish
 from napari_mamamia.features.challenge.services.challenge.run import run_challenge
-from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
+from napari_mamamia.features.challenge.services.challenge.verify import (
+    list_unchecked,
+    verify_challenge,
+)
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.tables.tables import read_case_scores
 from napari_mamamia.services.batch.output_folder import Existing
@@ -708,11 +711,48 @@ def test_changed_code_of_a_plug_in_stops_run_and_rank_and_is_found_by_verify(cou
     with pytest.raises(FormatError, match=r"own\.squared"):
         rank_challenge(folder, counts / "again")
     assert any("own.squared" in one.text for one in verify_challenge(folder, is_quick=True))
+    # the measures are not computed again with other code, so nothing else differs
+    (difference,) = verify_challenge(counts / "board")
+    assert (difference.where, "own.squared" in difference.text) == ("challenge", True)
+    assert any("not computed again" in text for text in list_unchecked(counts / "board"))
     own_package.write_text(MODULE)
     (info,) = own_package.parent.glob("*.dist-info")
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-measures\nVersion: 1.3\n")
     with pytest.raises(FormatError, match=r"1\.3"):
         run_challenge(folder)
+
+
+def test_a_board_that_is_older_than_an_attempt_is_valid_but_named_and_not_published(counts):
+    folder = counts / "cup"
+    settings = ChallengeSettings(
+        definition=definition_named(str(counts / "cup.yaml")), reference=counts / "truth"
+    )
+    begin_challenge(folder, settings)
+    first, *others = sorted((counts / "teams").iterdir())
+    shutil.copytree(first, folder / "submissions" / first.name)
+    run_challenge(folder)
+    rank_challenge(folder, counts / "board")
+    assert not any("is older" in text for text in list_unchecked(counts / "board"))
+    shutil.copytree(others[0], folder / "submissions" / others[0].name)
+    run_challenge(folder)
+    assert verify_challenge(counts / "board") == ()
+    assert any("is older" in text for text in list_unchecked(counts / "board"))
+    with pytest.raises(FormatError, match="is older"):
+        publish([counts / "board"], counts / "site", PublishSettings(minimum_group=2))
+    rank_challenge(folder, counts / "board", existing=Existing.OVERWRITE)
+    assert not any("is older" in text for text in list_unchecked(counts / "board"))
+    rows = read_json(counts / "board" / "leaderboard.json")["boards"][0]["rows"]
+    assert len(rows) == 2
+
+
+@pytest.mark.parametrize(("text", "is_right"), [("text", False), ("[text]", True)])
+def test_notes_of_a_definition_are_a_list(text, is_right):
+    own = f"{YAML.rstrip()}\nnotes: {text}\n"
+    if is_right:
+        assert parse_definition(own, "cup.yaml").notes == ("text",)
+        return
+    with pytest.raises(FormatError, match=r"'notes' of"):
+        parse_definition(own, "cup.yaml")
 
 
 def test_measures_of_this_package_are_bound_by_its_version_alone(counts):

@@ -382,8 +382,9 @@ def _make_enum_reader(kind: type[Enum]) -> Reader:
 def _make_items_reader(item: Reader, kind: Callable[[list[Any]], Any]) -> Reader:
     def read(value: object) -> Any:
         items: list[Any] = []
+        listed = _list_items(value)
         try:
-            for one in _list_items(value):
+            for one in listed:
                 items.append(item(one))
         except _WrongError as wrong:
             wrong.way.append(f"[{len(items)}]")

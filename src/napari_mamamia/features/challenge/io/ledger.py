@@ -7,7 +7,7 @@ hashes of the last lines when it is made, which reveals lines removed later.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -174,7 +174,7 @@ class LedgerWriter:
         return self._writer.append(body, seen).hash
 
 
-def read_ledger(folder: Path, origin: str) -> Ledger:
+def read_ledger(folder: Path, origin: str, until: Collection[str] = ()) -> Ledger:
     """Read the attempts of the challenge whose file has the SHA-256 `origin`.
 
     Parameters
@@ -183,6 +183,9 @@ def read_ledger(folder: Path, origin: str) -> Ledger:
         The folder of the ledger.
     origin
         SHA-256 of ``challenge.json``.
+    until
+        Hashes of the last lines from which attempts are read, as a leaderboard stores them; () for
+        all lines.
 
     Raises
     ------
@@ -196,7 +199,18 @@ def read_ledger(folder: Path, origin: str) -> Ledger:
     boards = frozenset(
         str(event.body.get("files")) for event in log.events if event.body.get("kind") == _BOARD
     )
-    return Ledger(_list_attempts(log), tuple(problems), log.heads, hashes, boards)
+    events: Sequence[Event] = log.events
+    if until:
+        earlier = {event.hash for chain in log.chains.values() for event in _cut(chain, until)}
+        events = [event for event in events if event.hash in earlier]
+    return Ledger(_list_attempts(events), tuple(problems), log.heads, hashes, boards)
+
+
+def _cut(chain: Sequence[Event], until: Collection[str]) -> Sequence[Event]:
+    """Return the events of a file up to its last line in `until`, or none without such a line."""
+    last = max((index for index, event in enumerate(chain, start=1) if event.hash in until),
+               default=0)  # fmt: skip
+    return chain[:last]
 
 
 def _find_gaps(log: EventLog, hashes: frozenset[str]) -> list[str]:
@@ -215,9 +229,9 @@ def _find_repeats(folder: Path) -> Iterator[str]:
                 yield f"{path}: the line {digest[:16]} occurs {count} times"
 
 
-def _list_attempts(log: EventLog) -> tuple[Attempt, ...]:
+def _list_attempts(events: Iterable[Event]) -> tuple[Attempt, ...]:
     attempts: dict[str, Attempt] = {}
-    for event in log.events:
+    for event in events:
         body = event.body
         if body.get("kind") == _BEGUN:
             attempts[event.hash] = _begin_attempt(event)

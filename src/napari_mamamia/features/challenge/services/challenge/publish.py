@@ -55,7 +55,10 @@ from napari_mamamia.features.challenge.services.challenge.ranking import (
     find_number,
     make_ranking,
 )
-from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
+from napari_mamamia.features.challenge.services.challenge.verify import (
+    is_older,
+    verify_challenge,
+)
 from napari_mamamia.io.data_set.case_list import CaseList
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.own_paths import own_folder
@@ -202,6 +205,12 @@ def _require_known(boards: Sequence[Path], public: CaseList | None) -> None:
 
 
 def _require_unchanged(folder: Path) -> None:
+    opened = read_challenge(folder / read_leaderboard(folder).place)
+    if is_older(opened, read_leaderboard(folder)):
+        raise FormatError(
+            f"expected a leaderboard of all attempts in {folder}, but it is older than the last "
+            "attempt: rank the challenge again, then publish it"
+        )
     differences = [
         difference
         for difference in verify_challenge(folder, is_quick=True)

@@ -44,6 +44,7 @@ from napari_mamamia.features.challenge.io.leaderboard_file import (
 )
 from napari_mamamia.features.challenge.io.ledger import Attempt, AttemptOutcome, Ledger, read_ledger
 from napari_mamamia.features.challenge.services.challenge.answers import (
+    find_changed_code,
     measure_answers,
     read_definitions,
     read_values,
@@ -204,13 +205,39 @@ def list_unchecked(path: Path, *, is_quick: bool = False) -> tuple[str, ...]:
     """
     opened = _open_challenge(path)
     texts = [
+        *_find_later(opened, path),
         "the teams' own folders in submissions; the sealed copies count",
         *_find_moved_on(opened, read_ledger(opened.attempts, opened.sha256)),
         "places.json, and results of refused, stopped or unfinished submissions",
     ]
     has_no_images = opened.images is None and opened.challenge.task is not None
     texts += ["images, because the challenge was created without them"] * has_no_images
+    is_quick = is_quick or bool(find_changed_code(opened.challenge.code))
     return (*texts, *["scores and figures, which are not computed again"] * is_quick)
+
+
+def _find_later(opened: OpenChallenge, path: Path) -> Iterator[str]:
+    """Yield a text if the ledger has attempts after those of the leaderboard in a folder."""
+    try:
+        is_later = _is_board(path) and is_older(opened, read_leaderboard(path))
+    except FormatError:  # `verify_challenge` reports it
+        return
+    if is_later:
+        yield "attempts after this leaderboard, which is older: rank the challenge again"
+
+
+def is_older(opened: OpenChallenge, board: Leaderboard) -> bool:
+    """Return whether the ledger has attempts after those from which a leaderboard was computed.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    board
+        The leaderboard.
+    """
+    then = read_ledger(opened.attempts, opened.sha256, board.heads)
+    return then.attempts != read_ledger(opened.attempts, opened.sha256).attempts
 
 
 def _is_board(path: Path) -> bool:
@@ -233,10 +260,11 @@ def _verify_board(
 ) -> list[Difference]:
     """Return differences in a leaderboard's files, and in its content when recomputed."""
     files = find_differences(folder)
+    has_code = not find_changed_code(opened.challenge.code)
     if LIST_FILE not in files and sha256_of(folder / LIST_FILE) not in ledger.boards:
         files[LIST_FILE] = f"{LIST_FILE} is not the list that the ledger records"
     try:
-        texts = _verify_content(opened, ledger, folder, is_quick=is_quick)
+        texts = _verify_content(opened, ledger, folder, is_quick=is_quick) if has_code else []
     except MamamiaError as error:
         texts = [str(error)]
     explained = [name for name in files if any(text.startswith(name) for text in texts)]
@@ -256,8 +284,10 @@ def _verify_content(
         (f"the ledger no longer has the line {head[:16]}, from which this leaderboard was computed")
         for head in heads
     ]
+    # The leaderboard stays valid when teams go on working: later attempts are not part of it.
+    then = ledger if heads else read_ledger(opened.attempts, opened.sha256, board.heads)
     try:
-        again = make_ranking(opened, ledger, folder)
+        again = make_ranking(opened, then, folder)
     except MamamiaError as error:
         return [*texts, str(error)]
     texts += _compare_boards(board, again.board)
@@ -326,8 +356,8 @@ def verify_folder(
 ) -> tuple[Difference, ...]:
     """Return differences between a challenge's folder and its frozen and recorded state.
 
-    With `is_quick`, only hashes are compared; otherwise every scored case is scored again from the
-    sealed copies.
+    With `is_quick`, or if the code of a measure has changed, only hashes are compared; otherwise
+    every scored case is scored again from the sealed copies.
 
     Parameters
     ----------
@@ -343,6 +373,7 @@ def verify_folder(
         for text in find_changed_inputs(opened, with_images=opened.images is not None)
     ]
     differences += [Difference("ledger", problem) for problem in ledger.problems]
+    is_quick = is_quick or bool(find_changed_code(opened.challenge.code))
     differences += _find_unnoted(opened, ledger)
     scored = [attempt for attempt in ledger.attempts if attempt.outcome is AttemptOutcome.SCORED]
     for number, attempt in enumerate(scored):
