@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import sys
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -563,14 +564,18 @@ SITES = YAML.replace("by: aggregate-then-rank", "by: sites, sites: site")
 def test_numbers_are_ranked_over_the_sites_of_a_table_without_breast_columns(counts):
     (counts / "cup.yaml").write_text(SITES)
     sites = [f"{case_id},{site}" for case_id, site in zip(ids(6), "AABBBB", strict=True)]
-    (counts / "sites.csv").write_text("\n".join(["patient_id,site", *sites]))
+    sites = ["patient_id,site,age", *(f"{row},50" for row in sites)]
+    (counts / "sites.csv").write_text("\n".join(sites))
     folder, words = counts / "cup", ("--challenge", counts / "cup.yaml")
     words = (*words, "--reference", counts / "truth", "--clinical", counts / "sites.csv")
     done = mamamia("challenge", "init", folder, *words, "--bootstrap", 0)
     assert done.returncode == 0, done.stderr
+    assert "used site, not used age" in done.stdout
+    assert "TEAM.csv" in done.stdout
     shutil.copytree(counts / "teams", folder / "submissions", dirs_exist_ok=True)
     assert mamamia("challenge", "run", folder).returncode == 3
     rank_challenge(folder, counts / "board")
+    assert "used site, not used age" in (counts / "board" / "leaderboard.html").read_text()
     rows = read_json(counts / "board" / "leaderboard.json")["boards"][0]["rows"]
     # site A: lazy 1, near 2, far 3 in both cases; site B: lazy 1, 1, 1, 3 (mean 1.5), near
     # 2, 2, 2, 1 (1.75), far 3, 3, 3, 2 (2.75): in order lazy, near, far at both sites
@@ -879,7 +884,12 @@ def test_board_and_site_name_measures_by_title_and_direction(pairs):
     run_challenge(folder)
     rank_challenge(folder, board)
     page = (board / "leaderboard.html").read_text()
-    for label in ("Error ↓", "Correlation ↑", "Deviation ↓", MISSING_TEXTS[MissingAnswer.WORST]):
+    for label in (
+        "Error\N{NO-BREAK SPACE}↓",
+        "Correlation\N{NO-BREAK SPACE}↑",
+        "Deviation\N{NO-BREAK SPACE}↓",
+        MISSING_TEXTS[MissingAnswer.WORST],
+    ):
         assert label in page
     assert "definition clinical" not in page.lower()
     assert "Pairs of numbers: who leads" in page
@@ -889,8 +899,8 @@ def test_board_and_site_name_measures_by_title_and_direction(pairs):
     publish([board], root / "site")
     page = (root / "site" / "index.html").read_text()
     for label in (
-        "Error ↓",
-        "Correlation ↑",
+        "Error\N{NO-BREAK SPACE}↓",
+        "Correlation\N{NO-BREAK SPACE}↑",
         "definition pairs",
         MISSING_TEXTS[MissingAnswer.WORST],
     ):
@@ -901,6 +911,34 @@ def test_board_and_site_name_measures_by_title_and_direction(pairs):
         "Pairs of numbers: figures",
     ]
     assert read_json(root / "site" / "leaderboard.json")["tasks"][0]["title"] == "Pairs of numbers"
+
+
+def test_a_team_without_a_number_is_explained_on_the_board_its_page_and_the_site(counts):
+    own = parse_definition(
+        YAML.replace("number.absolute_error, better: low, worst: 10", "number.rmse, better: low"),
+        "cup.yaml",
+    )
+    folder, board = counts / "cup", counts / "board"
+    settings = ChallengeSettings(definition=own, reference=counts / "truth", n_resamples=20)
+    begin_challenge(folder, settings)
+    shutil.copytree(counts / "teams", folder / "submissions", dirs_exist_ok=True)
+    run_challenge(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        rule = rank_challenge(folder, board).board.rule
+        publish([board], counts / "site", PublishSettings(minimum_group=2))
+    assert "error has no worst value" in rule
+    lacks = "no value of error\N{NO-BREAK SPACE}↓"
+    assert lacks in (board / "leaderboard.html").read_text()
+    team = (board / "teams" / "lazy.html").read_text()
+    assert "C_05" in team
+    assert "the table has no row for this case" in team
+    (task,) = read_json(counts / "site" / "leaderboard.json")["tasks"]
+    assert [bool(row["remark"]) for row in task["rows"]] == [False, False, True]
+    page = (counts / "site" / "index.html").read_text()
+    assert lacks in page
+    assert "Mean rank\N{NO-BREAK SPACE}↓" in page
+    assert "Grey" not in page
 
 
 def test_a_label_among_the_arguments_is_refused_with_a_way_out():

@@ -181,6 +181,7 @@ def cup(tmp_path):
     done = mamamia("challenge", "init", folder, "--challenge", tmp_path / "liver.yaml",
                    "--reference", tmp_path / "truth", "--bootstrap", 20)  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert "TEAM.csv" not in done.stdout  # such scores of a team are refused
     shutil.copytree(tmp_path / "teams", folder / "submissions", dirs_exist_ok=True)
     return folder
 
@@ -203,7 +204,7 @@ def test_teams_are_ranked_by_their_labels_up_to_a_published_site(cup, tmp_path):
     assert verify_challenge(board) == ()
     publish([board], tmp_path / "site", PublishSettings())
     page = (tmp_path / "site" / "index.html").read_text()
-    assert "Dice of the liver ↑" in page
+    assert "Dice of the liver\N{NO-BREAK SPACE}↑" in page
 
 
 @pytest.mark.usefixtures("quick_figures")
@@ -263,11 +264,12 @@ def test_a_reference_without_the_label_is_a_missing_value_nowhere(lacking):
         assert table["filled"] == {"good": 0, "half": 0}
     page = (lacking / "leaderboard.html").read_text()
     assert "no leader" not in page
-    assert "Dice of the liver ↑ 12, tumour ↑ 9, far ↓ 9" in page
+    counts = "Dice of the liver ↑ 12, tumour ↑ 9, far ↓ 9"
+    assert counts in page.replace("\N{NO-BREAK SPACE}", " ")
     team = (lacking / "teams" / "half.html").read_text()
     assert "inf" not in re.sub(r"<(style|script).*?</\1>", "", team, flags=re.DOTALL).split()
     assert "no value submitted" not in team
-    assert "All 9 cases by tumour" in team
+    assert "All 9 cases: tumour" in team
     assert verify_challenge(lacking) == ()
 
 
@@ -285,7 +287,10 @@ def test_a_measure_with_few_cases_has_no_published_number(lacking, tmp_path):
         assert numbers["liver"]["value"] is not None
     assert [row["rank"] for row in task["rows"]] == [1, 2]
     page = (tmp_path / "site" / "index.html").read_text()
-    assert "fewer than 10 cases have this measure: tumour ↑, far ↓" in page
+    assert (
+        "fewer than 10 cases have this measure: tumour\N{NO-BREAK SPACE}↑, far\N{NO-BREAK SPACE}↓"
+        in page
+    )
     assert "0.8000" not in page
     assert "boxes-" not in page
     assert (task["source"], task["notes"][0]) == ("Hospital A", "Labels 1 and 2")
@@ -320,6 +325,30 @@ def test_public_cases_that_are_in_no_challenge_are_refused(lacking, tmp_path):
     split = PublishSettings(public=read_case_list(tmp_path / "public.txt"), minimum_group=2)
     with pytest.raises(CaseError, match="nope"):
         publish([lacking], tmp_path / "site", split)
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_near_copies_and_equal_masks_of_teams_raise_notes_under_a_definition(tmp_path):
+    whole = np.zeros((30, 40, 40), np.uint8)
+    whole[1:29, 1:39, 1:39] = 1
+    whole[4:26, 4:36, 4:36] = 2
+    for number in range(3):
+        name, copy, half = f"C_{number:02d}.nii.gz", whole.copy(), whole.copy()
+        copy[1, 1, 1], copy[4, 4, 4] = 0, 1
+        half[10:, :, :] = 0
+        write_mask(tmp_path / "truth" / name, whole)
+        for team, mask in (("near", copy), ("half", half), ("same", half)):
+            write_mask(tmp_path / "cup" / "submissions" / team / name, mask)
+    settings = ChallengeSettings(
+        reference=tmp_path / "truth", definition=definition(), n_resamples=0
+    )
+    begin_challenge(tmp_path / "cup", settings)
+    run_challenge(tmp_path / "cup")
+    board = rank_challenge(tmp_path / "cup", tmp_path / "board").board
+    n_near = {row.team: row.n_near_copies for row in board.boards[0].rows}
+    assert n_near == {"near": 3, "half": 0, "same": 0}
+    assert sum("ALARM" in note for note in board.notes) == 1
+    assert any("half and same have the same mask in 3 cases" in note for note in board.notes)
 
 
 def test_a_ladder_is_refused_for_measures_of_a_definition(folders, tmp_path):

@@ -125,8 +125,20 @@ def estimate_dots(names: Sequence[str], numbers: NDArray[np.float64], label: str
     return figure
 
 
-def score_boxes(names: Sequence[str], quantiles: Sequence[Sequence[float]]) -> "Figure":
-    """Return a figure of box plots that show the 2.5, 25, 50, 75 and 97.5 % quantiles."""
+def score_boxes(
+    names: Sequence[str], quantiles: Sequence[Sequence[float]], label: str = "Score"
+) -> "Figure":
+    """Return a figure of box plots that show the 2.5, 25, 50, 75 and 97.5 % quantiles.
+
+    Parameters
+    ----------
+    names
+        Names of the m algorithms.
+    quantiles
+        The quantiles, (m, 5).
+    label
+        Label of the axis.
+    """
     figure, axes = _make_rows_figure(names)
     keys = ("whislo", "q1", "med", "q3", "whishi")
     boxes = [dict(zip(keys, row, strict=True)) for row in quantiles]
@@ -135,7 +147,7 @@ def score_boxes(names: Sequence[str], quantiles: Sequence[Sequence[float]]) -> "
         manage_ticks=False, patch_artist=True, boxprops={"facecolor": SKY, "edgecolor": _INK},
         medianprops={"color": _INK},
     )  # fmt: skip
-    axes.set_xlabel("Score", fontsize=8)
+    axes.set_xlabel(label, fontsize=8)
     return figure
 
 

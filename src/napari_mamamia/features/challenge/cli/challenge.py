@@ -130,6 +130,7 @@ def init(
     """
     from napari_mamamia.features.challenge.io.challenge_file import ChallengeLimits
     from napari_mamamia.features.challenge.io.definition import definition_named
+    from napari_mamamia.features.challenge.services.challenge.answers import has_mask_measures
     from napari_mamamia.features.challenge.services.challenge.begin import (
         ChallengeSettings,
         begin_challenge,
@@ -173,7 +174,9 @@ def init(
     print(f"challenge   {challenge.name}: {count_of(len(challenge.cases), 'case')}, {what}")
     print(f"sha256      {begun.opened.sha256}")
     if challenge.task is None:
-        _print_definition(begun)
+        _print_definition(
+            begun, is_table=chosen is not None and chosen.answer.file.endswith(".csv")
+        )
         return
     print(f"profile     {challenge.profile}, {challenge.n_resamples} resamples, seed {seed}")
     print(f"            {settings.profile.source}")
@@ -185,7 +188,13 @@ def init(
     print(f"express     {', '.join(challenge.express)}")
     for note in begun.notes:
         print(f"note: {note}")
-    print(f"Put submissions as TEAM/, TEAM.zip or TEAM.csv in {begun.opened.submissions}")
+    has_labels = chosen is not None and has_mask_measures(chosen)
+    _print_submissions(begun, has_tables=not has_labels)
+
+
+def _print_submissions(begun: "BegunChallenge", *, has_tables: bool) -> None:
+    forms = "TEAM/, TEAM.zip or TEAM.csv" if has_tables else "TEAM/ or TEAM.zip"
+    print(f"Put submissions as {forms} in {begun.opened.submissions}")
 
 
 def _split_pair(text: str) -> tuple[str, str]:
@@ -195,7 +204,7 @@ def _split_pair(text: str) -> tuple[str, str]:
     return role, value
 
 
-def _print_definition(begun: "BegunChallenge") -> None:
+def _print_definition(begun: "BegunChallenge", *, is_table: bool) -> None:
     challenge = begun.opened.challenge
     print(f"measures    {', '.join(challenge.metrics)}")
     print(f"resamples   {challenge.n_resamples}, seed {challenge.seed}")
@@ -203,7 +212,7 @@ def _print_definition(begun: "BegunChallenge") -> None:
         print(f"model       {role}: {text}")
     for note in begun.notes:
         print(f"note: {note}")
-    print(f"Put submissions as TEAM/ or TEAM.zip in {begun.opened.submissions}")
+    _print_submissions(begun, has_tables=is_table)
 
 
 @app.command("score")
@@ -344,7 +353,9 @@ def rank(
     mentioned = set()
     for ranked in board.boards:
         measures = list(ranking.defined[ranked.task].numbers) if ranking.defined else []
-        heads = ("rank", "team", "n", "score", *(measures or ("performance", "fairness")))
+        named = ranking.defined[ranked.task].titles if ranking.defined else {}
+        titles = [named[name] for name in measures] or ["performance", "fairness"]
+        heads = ("rank", "team", "n", "score", *titles)
         numbers = [
             (
                 "–" if row.rank is None else show_rank(row),
@@ -376,7 +387,7 @@ def rank(
     for answer in answer_board(ranking):
         print(f"{answer.question}: {' '.join(answer.sentences)}")
     last_lines = ranking.ledger.heads if ranking.ledger else ()
-    print(f"ledger: {', '.join(head[:16] for head in last_lines)} (publish it)")
+    print(f"ledger: {', '.join(head[:16] for head in last_lines)} (send this to the teams)")
     print(f"Leaderboard: {out / 'leaderboard.html'}, each team's page in {out / 'teams'}")
     print(f"For programs: {out / 'leaderboard.json'}")
 

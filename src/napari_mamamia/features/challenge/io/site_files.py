@@ -56,6 +56,8 @@ class PublicRow:
         The published numbers.
     public_score, private_score, public_rank, private_rank
         Score and rank on the public and private parts; None if there is no split.
+    remark
+        Which measures have no value for the team, and why; "" if all have one.
     coverage
         A note if the coverage of the 95 % intervals of means is low or unknown, otherwise "".
     """
@@ -79,6 +81,7 @@ class PublicRow:
     public_rank: int | None = None
     private_rank: int | None = None
     coverage: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,7 @@ def site_schema() -> dict[str, Any]:
         "is_better_than_chance": {"type": ["boolean", "null"]}, "is_alarming": flag,
         "gated_rank": whole, "numbers": {"type": "array", "items": one_number},
         "public_score": number, "private_score": number, "public_rank": whole,
-        "private_rank": whole, "coverage": text,
+        "private_rank": whole, "coverage": text, "remark": text,
     })  # fmt: skip
     task = _object({
         "challenge": text, "task": text, "title": text, "profile": text,

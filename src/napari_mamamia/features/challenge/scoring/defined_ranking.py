@@ -185,7 +185,8 @@ class DefinedRanking:
     team and case, why there is no usable answer. `score_part` returns the scores (m,) for a subset
     of the cases. `is_high` is True if larger scores are better. `title` is the title of the
     definition, and `used` holds the ids of the measures that determine the ranks. `counted` maps
-    the id of each measure to the cases behind each team's number, (m, n) for the `cases`.
+    the id of each measure to the cases behind each team's number, (m, n) for the `cases`. `twins`
+    name teams with the same masks.
     """
 
     teams: tuple[str, ...]
@@ -204,6 +205,7 @@ class DefinedRanking:
     used: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
     counted: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    twins: tuple[str, ...] = ()
 
     def count_cases(self, name: str, part: frozenset[str] | None = None) -> NDArray[np.int64]:
         """Return the number of cases behind each team's measure, (m,), in all cases or a part."""
@@ -218,6 +220,20 @@ class DefinedRanking:
             ends = f"{n.min():,}" if n.min() == n.max() else f"{n.min():,} to {n.max():,}"
             texts.append(f"{title} {ends}")
         return ", ".join(texts)
+
+    @property
+    def score_title(self) -> str:
+        """The heading of the score: a score of a formula, or else a mean rank."""
+        return "Score\N{NO-BREAK SPACE}↑" if self.is_high else "Mean rank\N{NO-BREAK SPACE}↓"
+
+    def describe_undefined(self, team: str) -> str:
+        """Say which measures of a team have no value, or return "" if all have one."""
+        index = self.teams.index(team)
+        names = [self.titles[name] for name, values in self.numbers.items()
+                 if np.isnan(values[index])]  # fmt: skip
+        if not names:
+            return ""
+        return f"no value of {', '.join(names)}, because a case has no usable answer"
 
     def draw_scores(self, team: str) -> _FLOAT:
         """Return a team's score in each resample, or an empty array without resamples."""
@@ -285,7 +301,7 @@ def rank_by_definition(
 
     scores = sign * score_part(frozenset(cases))
     places = rank_scores(scores, RankTies.MIN)
-    titles = {rule.measure.id: f"{rule.measure.title or rule.measure.id} "
+    titles = {rule.measure.id: f"{rule.measure.title or rule.measure.id}\N{NO-BREAK SPACE}"
               f"{'↑' if rule.sign > 0 else '↓'}" for rule in computed}  # fmt: skip
     ranked = DefinedRanking(
         names, numbers, sign * scores, places, None, tables, problems, titles=titles,

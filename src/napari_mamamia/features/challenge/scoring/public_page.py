@@ -76,7 +76,7 @@ def public_page(site: Site, draws: Sequence[PublicDraws]) -> Page:
         facts,
         tuple(sections),
         footer=_FOOTER,
-        summary=tuple(_answer_leader(task) for task in site.tasks),
+        summary=tuple(map(_answer_leader, site.tasks, draws)),
         created=site.created,
         software=site.software,
         is_sortable=True,
@@ -88,14 +88,17 @@ def title_of(task: PublicTask) -> str:
     return task.title or _TITLES[task.task]
 
 
-def _answer_leader(task: PublicTask) -> Answer:
+def _answer_leader(task: PublicTask, drawn: PublicDraws) -> Answer:
     first = [row for row in task.rows if row.rank == 1]
     if not first:
         return Answer(f"{title_of(task)}: who leads", ("No team has a rank.",))
     names = ", ".join(row.team for row in first)
     score = _find(first[0], "Score")
     text = f"{names} {'leads' if len(first) == 1 else 'share the first rank'}"
-    text += f": score {_show(score)} on {first[0].n:,} cases."
+    name = drawn.titles.get("Score", "score").rstrip("\N{NO-BREAK SPACE}↑↓").lower()
+    best = " (1 is best)" if name == "mean rank" else ""
+    text += f": {name} {_show(score)}{best}" if score is None or score.value is not None else ""
+    text += f" on {first[0].n:,} cases."
     if len(first) == 1 and first[0].first is not None:
         text += f" First in {100 * first[0].first:.0f} % of the resamples of the cases."
     if any(row.is_better_than_chance is False for row in first):
@@ -157,9 +160,10 @@ def _tabulate(
         cells += _show_numbers(row, main)
         cells += [f"{row.n:,}", f"{row.n_unusable:,}", row.submitted or UNKNOWN, _remark(row)]
         rows.append(Row(tuple(cells), is_small=row.rank is None, link=row.link))
+    grey = " Grey: not ranked." if any(row.rank is None for row in task.rows) else ""
     note = (
         "Rank, 95 %: interval of the rank over the resamples; first: share of resamples in which "
-        "no team is better. Grey: not ranked."
+        f"no team is better.{grey}"
     )
     notes = (note, *_list_coverage(task))
     yield ReportTable("Leaderboard", tuple(columns), tuple(rows), notes)
@@ -201,7 +205,7 @@ def _list_columns(
     for name in names:
         label = titles.get(name) or _label(name)
         columns.append(Column(f"{label}{', mean ± SD' if name in with_sd else ''}"))
-        columns.append(Column(f"{label}, 95 %"))
+        columns.append(Column(f"{label}, 95\N{NO-BREAK SPACE}%"))
     return columns
 
 
@@ -218,20 +222,26 @@ def _draw(
     teams = [row.team for row in ranked]
     for name in ("Dice", "Performance", "Fairness", "Score"):
         values = [_find(row, name) for row in ranked]
-        if name in names and all(value and value.value is not None for value in values):
-            numbers = [_ends(value) for value in values]
+        numbers = {
+            team: _ends(value) for team, value in zip(teams, values, strict=True)
+            if value and value.value is not None
+        }  # fmt: skip
+        if numbers:
+            label = drawn.titles.get(name, name)
             yield ReportFigure(
                 f"dots-{name.lower()}-{stem}",
-                f"{name} with its 95 % interval.",
-                Drawing(estimate_dots, (teams, np.array(numbers), name), has_png=False),
-            )
-    scores = [drawn.scores[team] for team in teams if drawn.scores[team].size]
-    if len(scores) == len(teams) and teams:
+                f"{label} with its 95 % interval.{_list_undrawn(teams, numbers)}",
+                Drawing(estimate_dots, (list(numbers), np.array(list(numbers.values())), label),
+                        has_png=False),
+            )  # fmt: skip
+    scores = {team: drawn.scores[team] for team in teams if np.isfinite(drawn.scores[team]).any()}
+    if scores:
         yield ReportFigure(
             f"boxes-{stem}",
-            "Scores in the resamples of the cases: median, quartiles and the central 95 %. No "
-            "point is a case.",
-            Drawing(score_boxes, (teams, [_five_numbers(score) for score in scores]),
+            f"{drawn.titles.get('Score', 'Scores')} in the resamples of the cases: median, "
+            f"quartiles and the central 95 %. No point is a case.{_list_undrawn(teams, scores)}",
+            Drawing(score_boxes, (list(scores), [*map(_five_numbers, scores.values())],
+                                  drawn.titles.get("Score", "Score")),
                     has_png=False),
         )  # fmt: skip
     if drawn.ranks:
@@ -250,6 +260,12 @@ def _draw(
             "Podium: share of resamples in which a team is first, second or third.",
             Drawing(rank_podium, (names_ranked, shares[:, :3]), has_png=False),
         )
+
+
+def _list_undrawn(teams: Sequence[str], drawn: Mapping[str, object]) -> str:
+    """Name the teams that a figure leaves out, because they have no number."""
+    others = [team for team in teams if team not in drawn]
+    return f" Without a number: {', '.join(others)}." if others else ""
 
 
 def _five_numbers(scores: NDArray[np.float64]) -> tuple[float, ...]:
@@ -307,4 +323,5 @@ def _remark(row: PublicRow) -> str:
     texts = ["not ranked"] * (row.rank is None)
     texts += ["masks are copies of references"] * row.is_alarming
     texts += ["scores as given"] * row.is_as_given
+    texts += [row.remark] * bool(row.remark)
     return "; ".join(texts)

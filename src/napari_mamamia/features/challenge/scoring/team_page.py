@@ -377,7 +377,8 @@ def _describe_place(
     worst = []
     for table in ranked[:_MOST_TABLES]:
         rows = _list_cases(table, place.at, details)
-        worst.append(_tabulate_cases(table, rows[:_CASES_OF_SEVERAL], details))
+        title = place.content.titles.get(table.table.metric, "")
+        worst.append(_tabulate_cases(table, rows[:_CASES_OF_SEVERAL], details, title))
     yield PageSection("Cases", tuple(worst))
 
 
@@ -411,7 +412,8 @@ def _tabulate_tables(place: _Place) -> ReportTable:
         lead = table.methods[0]
         stable = lead.stability
         sure = UNKNOWN if stable is None else show_interval(stable, team)
-        cells = (table.table.name, f"{len(table.cases):,}", f"{table.filled[team]:,}")
+        title = place.content.titles.get(table.table.metric, table.table.name)
+        cells = (title, f"{len(table.cases):,}", f"{table.filled[team]:,}")
         rows.append(Row((*cells, f"{lead.ranks[team]:g}", sure, number(lead.scores[team], 4))))
     heads = ("Cases", "Filled", "Rank", "Rank, 95 %", "Score")
     columns = (Column("Table", is_number=False), *(Column(text) for text in heads))
@@ -491,8 +493,11 @@ def _list_cases(one: TableRanking, at: int, details: TeamDetails) -> tuple[Row, 
     return tuple(rows)
 
 
-def _tabulate_cases(one: TableRanking, rows: tuple[Row, ...], details: TeamDetails) -> ReportTable:
-    what = one.table.metric or "Value"
+def _tabulate_cases(
+    one: TableRanking, rows: tuple[Row, ...], details: TeamDetails, named: str = ""
+) -> ReportTable:
+    what = named or one.table.metric or "Value"
+    phrase = f": {named}" if named else one.table.phrase
     heads = (what[:1].upper() + what[1:], *(label for label, _ in details.parts), "Rank", "Best")
     columns = (
         Column("Case", is_number=False),
@@ -503,4 +508,4 @@ def _tabulate_cases(one: TableRanking, rows: tuple[Row, ...], details: TeamDetai
     title = f"The worst {len(rows):,} of {n_cases:,}" if len(rows) < n_cases else f"All {n_cases:,}"
     notes = ["Rank: within the case, 1 is best. Best: the best value of any team."]
     notes += [f"Left out for all teams: {len(one.dropped):,} cases."] if one.dropped else []
-    return ReportTable(f"{title} cases{one.table.phrase}, worst first", columns, rows, tuple(notes))
+    return ReportTable(f"{title} cases{phrase}, worst first", columns, rows, tuple(notes))

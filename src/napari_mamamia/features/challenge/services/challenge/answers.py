@@ -163,6 +163,32 @@ def _require_worst(definition: ChallengeDefinition) -> tuple[str, ...]:
                  for name in of_sets)  # fmt: skip
 
 
+def describe_missing(definition: ChallengeDefinition) -> str:
+    """Say how cases without a usable answer count, and which measures rank a team last."""
+    return "; ".join((MISSING_TEXTS[definition.missing], *require_measures(definition)))
+
+
+def describe_columns(definition: ChallengeDefinition, cohort: Cohort | None) -> tuple[str, ...]:
+    """Say which columns of the clinical table a definition uses, and which not.
+
+    Parameters
+    ----------
+    definition
+        The definition.
+    cohort
+        The clinical table.
+    """
+    if cohort is None or definition.is_by_profile:
+        return ()
+    fields_with_values = [name for name, n in cohort.coverage().items() if n]
+    others = dict.fromkeys(name for record in cohort.records for name in record.other)
+    used = definition.ranking.sites
+    unused = [name for name in (*fields_with_values, *others) if name != used]
+    text = f"table of cases: used {used or 'no column'}"
+    text += f", not used {name_some(unused, 40)}" * bool(unused)
+    return (f"{text}; a definition has no results in groups of cases",)
+
+
 def _require_formula(definition: ChallengeDefinition, names: Sequence[str]) -> None:
     if not definition.ranking.score:
         return

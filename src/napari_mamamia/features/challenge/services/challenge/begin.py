@@ -37,6 +37,7 @@ from napari_mamamia.features.challenge.io.definition import (
     freeze_definition,
 )
 from napari_mamamia.features.challenge.services.challenge.answers import (
+    describe_columns,
     find_sites,
     freeze_code,
     has_mask_measures,
@@ -227,7 +228,15 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
     (folder / SUBMISSIONS).mkdir(parents=True, exist_ok=True)
     write_challenge(folder, challenge, places)
     report_progress(1, 1, "Finished")
-    return BegunChallenge(read_challenge(folder), notes)
+    opened = read_challenge(folder)
+    return BegunChallenge(opened, (*notes, *_note_columns(opened, definitions[0])))
+
+
+def _note_columns(opened: OpenChallenge, definition: ChallengeDefinition) -> tuple[str, ...]:
+    if opened.clinical is None or definition.is_by_profile:
+        return ()
+    choice = columns_for(opened.clinical, BY_NAME)
+    return describe_columns(definition, read_clinical(opened.clinical, choice))
 
 
 def choose_definitions(settings: ChallengeSettings) -> tuple[ChallengeDefinition, ...]:
@@ -315,7 +324,7 @@ def _begin_defined(
     opened = read_challenge(folder)
     load_models(challenge.models, folder)
     report_progress(1, 1, "Finished")
-    return BegunChallenge(opened, (*definition.notes, *notes))
+    return BegunChallenge(opened, (*definition.notes, *notes, *_note_columns(opened, definition)))
 
 
 def _refuse_ladder(definition: ChallengeDefinition, settings: ChallengeSettings) -> None:

@@ -295,20 +295,23 @@ def _describe_defined(
 ) -> PageSection:
     """Build the board of a challenge with its own definition, with one column per measure."""
     names, stable = find_stability(board, ranking)
-    measures = list(ranking.defined[board.task].numbers)
+    defined = ranking.defined[board.task]
+    measures = list(defined.numbers)
+    undefined = {team: defined.describe_undefined(team) for team in defined.teams}
     rows = []
     for row in board.rows:
         numbers = dict(row.measures)
         sure = _show_stability(names, stable, row.team)
         cells = (row.team, show_rank(row), *sure, _show_number(row.score),
                  *(_show_number(numbers.get(name)) for name in measures), f"{row.n:,}",
-                 f"{row.n_unusable:,}", say_attempt(row), _say_remark(row))  # fmt: skip
+                 f"{row.n_unusable:,}", say_attempt(row),
+                 "; ".join(filter(None, (_say_remark(row), undefined.get(row.team)))))  # fmt: skip
         rows.append(Row(cells, is_small=row.rank is None, link=links.get(row.team, "")))
-    titles = [ranking.defined[board.task].titles[name] for name in measures]
-    heads = ("Rank", "Rank, 95 %", "First, %", "Score", *titles, "n", "Unusable", "Attempt")
+    titles = [defined.titles[name] for name in measures]
+    score = defined.score_title
+    heads = ("Rank", "Rank, 95 %", "First, %", score, *titles, "n", "Unusable", "Attempt")
     columns = (Column("Team", is_number=False), *map(Column, heads),
                Column("Remark", is_number=False))  # fmt: skip
-    defined = ranking.defined[board.task]
     note = f"Cases of each measure: {defined.describe_counts()}."
     tables = [ReportTable(f"Ranked by {board.ranked_by}", columns, tuple(rows), (note,))]
     drawn = defined.draws.get("Score")
@@ -485,7 +488,7 @@ def _describe_team(ranking: ChallengeRanking, team: str) -> TeamDetails:
         (board, row) for board in ranking.board.boards for row in board.rows if row.team == team
     ]
     texts = [
-        f"{_TASKS.get(board.task, board.task)}: {describe_row(row).removeprefix(f'{team}: ')}."
+        f"{_name_task(ranking, board)}: {describe_row(row).removeprefix(f'{team}: ')}."
         for board, row in rows
     ]
     answers = [Answer("Submitted", tuple(texts))]
@@ -510,8 +513,19 @@ def _describe_team(ranking: ChallengeRanking, team: str) -> TeamDetails:
     result = dict(ranking.responses.results).get(team) if ranking.responses else None
     if result is not None:
         sections += _describe_answers(result)
+    if ranking.defined and notes:
+        columns = (Column("Case", is_number=False), Column("Reason", is_number=False))
+        lines = tuple(map(Row, notes.items()))
+        sections.append(
+            PageSection("Unusable cases", (ReportTable("Without a usable answer", columns, lines),))
+        )
     sections += [PageSection("Attempts", (_tabulate_attempts(ranking, team),))]
     return TeamDetails(tuple(answers), (), (), MappingProxyType(notes), parts, tuple(sections))
+
+
+def _name_task(ranking: ChallengeRanking, board: Board) -> str:
+    defined = ranking.defined.get(board.task)
+    return defined.title if defined else _TASKS.get(board.task, board.task)
 
 
 def _explain_cases(model: ModelScores, counted: CountedCases) -> dict[str, str]:

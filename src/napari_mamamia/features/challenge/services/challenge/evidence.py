@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import isnan
+from math import isfinite, isnan
 from typing import Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from napari_mamamia.core.names import count_of
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.features.challenge.io.answer_files import file_name
 from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge
+from napari_mamamia.features.challenge.io.definition import AnswerKind, ChallengeDefinition
 from napari_mamamia.features.challenge.io.file_list import read_file_list
 from napari_mamamia.features.challenge.io.handed_in import SubmissionKind, read_manifest
 from napari_mamamia.features.challenge.io.leaderboard_file import (
@@ -23,7 +24,10 @@ from napari_mamamia.features.challenge.io.leaderboard_file import (
     LevelDown,
 )
 from napari_mamamia.features.challenge.io.ledger import Attempt
-from napari_mamamia.features.challenge.services.challenge.answers import read_definitions
+from napari_mamamia.features.challenge.services.challenge.answers import (
+    AnswerValues,
+    read_definitions,
+)
 from napari_mamamia.scoring.cohort.groups import group_cases, rules_of
 from napari_mamamia.scoring.cohort.ranking import CompositeChoice, ScoredModel, composite_results
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
@@ -172,26 +176,67 @@ def find_level_down(
     return tuple(max(effects, key=lambda effect: effect.gain) for effects in most if effects)
 
 
-def find_twins(models: Sequence[tuple[str, ModelScores]]) -> list[str]:
-    """Return a note for each group of teams that submitted identical masks.
-
-    Two masks count as identical if their Dice, distance and volume agree to the last digit, unless
-    the scores are perfect or the worst possible. A team joins a group if it shares a mask with any
-    team in the group.
+def count_near(definition: ChallengeDefinition, values: AnswerValues) -> int:
+    """Count the cases in which each Dice that a definition measures is nearly 1.
 
     Parameters
     ----------
-    models
-        The scores by team.
+    definition
+        The definition.
+    values
+        A team's values.
     """
-    prints = {
-        team: {
-            (row.case_id, row.dsc, row.hausdorff_mm, row.volume_prediction_mm3)
-            for row in model.rows
-            if 0 < row.dsc < 1 and not isnan(row.volume_prediction_mm3)
-        }
-        for team, model in models
+    of_dice = [values.by_id[measure.id].values for measure in definition.measures
+               if measure.of == "dsc"]  # fmt: skip
+    n_near = 0
+    for of_case in zip(*of_dice, strict=True):
+        dice = [value.rows[0][0] for value in of_case if value.is_usable]
+        n_near += bool(dice) and min(dice) > _NEAR
+    return n_near
+
+
+def print_scores(model: ModelScores) -> set[tuple[object, ...]]:
+    """Return Dice, distance and volume of each mask, unless it is perfect or the worst possible."""
+    return {
+        (row.case_id, row.dsc, row.hausdorff_mm, row.volume_prediction_mm3)
+        for row in model.rows
+        if 0 < row.dsc < 1 and not isnan(row.volume_prediction_mm3)
     }
+
+
+def print_values(definition: ChallengeDefinition, values: AnswerValues) -> set[tuple[object, ...]]:
+    """Return all values of each mask, unless all are whole numbers, such as a Dice of 0 or 1.
+
+    Parameters
+    ----------
+    definition
+        The definition; other answers than masks have no values here.
+    values
+        A team's values.
+    """
+    prints: set[tuple[object, ...]] = set()
+    if definition.answer.kind is not AnswerKind.MASKS:
+        return prints
+    for of_case in zip(*(measure.values for measure in values.measures if measure.values),
+                       strict=True):  # fmt: skip
+        rows = tuple(value.rows for value in of_case)
+        numbers = [number for value in of_case for row in value.rows for number in row]
+        if any(not number.is_integer() for number in numbers if isfinite(number)):
+            prints.add((of_case[0].case_id, rows))
+    return prints
+
+
+def find_twins(prints: Mapping[str, set[tuple[object, ...]]]) -> list[str]:
+    """Return a note for each group of teams that submitted identical masks.
+
+    Two masks count as identical if their numbers agree to the last digit. A team joins a group if
+    it shares a mask with any team in the group.
+
+    Parameters
+    ----------
+    prints
+        The numbers of the masks by team.
+    """
     groups: list[list[str]] = []
     for team in prints:
         linked = [group for group in groups if any(prints[team] & prints[name] for name in group)]

@@ -333,6 +333,7 @@ def _publish_task(
                 public_score=parted[0] if parted else None,
                 private_score=parted[1] if parted else None,
                 coverage=coverage,
+                remark=own.describe_undefined(row.team) if own and row.rank else "",
             )
         )
     rows = _rank_parts(rows, 1 if own is None or own.is_high else -1) if parts else rows
@@ -353,7 +354,7 @@ def _publish_task(
         tuple(rows),
         *(_describe_definition(opened, own, board.task, parts, settings) if own else ()),
     )
-    titles = own.titles if own else {}
+    titles = {**own.titles, "Score": own.score_title} if own else {}
     return task, PublicDraws({team: drawn[team] for team in ranked}, shares or {}, titles)
 
 

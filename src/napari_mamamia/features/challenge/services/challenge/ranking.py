@@ -27,10 +27,10 @@ from napari_mamamia.features.challenge.io.challenge_file import (
     relative_place,
 )
 from napari_mamamia.features.challenge.io.definition import (
-    MISSING_TEXTS,
     OF_PROFILE,
     AnswerKind,
     ChallengeDefinition,
+    RankBy,
 )
 from napari_mamamia.features.challenge.io.handed_in import (
     SEALED,
@@ -55,6 +55,8 @@ from napari_mamamia.features.challenge.scoring.defined_ranking import (
 from napari_mamamia.features.challenge.services.challenge.answers import (
     PROFILE_NUMBERS,
     AnswerValues,
+    describe_columns,
+    describe_missing,
     find_definition,
     find_sites,
     has_mask_measures,
@@ -76,9 +78,12 @@ from napari_mamamia.features.challenge.services.challenge.evidence import (
     apply_gate,
     compare_with_chance,
     count_copies,
+    count_near,
     find_level_down,
     find_twins,
     list_alarms,
+    print_scores,
+    print_values,
 )
 from napari_mamamia.features.challenge.services.rank.inputs import ReadInputs
 from napari_mamamia.features.challenge.services.rank.output import RankSummary, methods_content
@@ -139,6 +144,7 @@ OF_PICTURES: Final = (
 )
 _SEEN: Final = (ScoreStatus.OK, ScoreStatus.PREDICTION_EMPTY)
 SEGMENTATION: Final = "segmentation"
+_NO_CERTAINTY: Final = "a ranking by sites has no intervals of the ranks and no table for each site"
 _MERGED: Final = "All labels of a mask count as one region"
 NOT_FOR_TASK: Final = "no submission for this task"
 
@@ -466,7 +472,10 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         boards.append(board)
         defined[board.task] = ranked_teams
         problems = ranked_teams.not_computed.items()
+        notes += ranked_teams.twins
         notes += [_MERGED] * _reads_scores(definition)
+        notes += describe_columns(definition, cohort)
+        notes += [_NO_CERTAINTY] * (definition.ranking.by is RankBy.SITES)
         notes += [*definition.notes, *(f"{name}: {text}" for name, text in problems)]
     if defined:
         masks = []
@@ -479,7 +488,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         board, read = _rank_masks(opened, ledger, entries, cohort)
         notes += [
             *read.notes,
-            *find_twins([(entry.attempt.team, entry.model) for entry in entries]),
+            *find_twins({entry.attempt.team: print_scores(entry.model) for entry in entries}),
         ]
         boards.append(board)
         models = tuple((entry.attempt.team, entry.model) for entry in entries)
@@ -512,7 +521,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         ledger.heads,
         ", ".join(defined) if challenge.task is None else challenge.profile,
         (
-            MISSING_TEXTS[read_definitions(opened)[0].missing]
+            describe_missing(read_definitions(opened)[0])
             if defined
             else challenge.rule or "as the profile says"
         ),
@@ -554,7 +563,9 @@ def _rank_defined(
             values = {f"{number}": of_attempt for number, (of_attempt, _) in enumerate(read)}
             index, displayed[team] = _climb(definition, rules, values, challenge)
         attempts[team], (teams[team], scores) = own[index], read[index]
-        copies[team] = count_copies(opened, own[index], scores)
+        n_copies, n_near = count_copies(opened, own[index], scores)
+        n_near = max(n_near, count_near(definition, teams[team]) - n_copies)
+        copies[team] = n_copies, n_near
     ranking = rank_by_definition(
         definition,
         rules,
@@ -583,7 +594,9 @@ def _rank_defined(
     ranked_by = describe_ranking(definition) + ", displayed by the ladder" * challenge.ladder
     board = Board(definition.name, ranked_by, tuple(rows))
     notes = {team: dict(values.unusable) for team, values in teams.items()}
-    return _add_unscored(board, ledger), replace(ranking, notes=notes)
+    twins = tuple(find_twins({team: print_values(definition, values)
+                              for team, values in teams.items()}))  # fmt: skip
+    return _add_unscored(board, ledger), replace(ranking, notes=notes, twins=twins)
 
 
 def _read_values(
