@@ -65,7 +65,7 @@ _REMEDIES: Final = MappingProxyType(
     }
 )
 _PICTURE_SIDE: Final = 48
-_ICON_SIDE: Final = 20
+_ICON_SIDE: Final = 15
 _REMOTE: Final = ("server", "api_key", "allow_plain_http")
 _STORED: Final = ("model", "fold", "environment", "device", "server")
 _ENGINE_TEXTS: Final = MappingProxyType(
