@@ -162,7 +162,10 @@ def test_n_stands_beside_every_rank(world, clinical):
     done, _, _ = clinical
     assert "   1  honest (n 60): ranking score" in done.stdout
     assert "truncated-38 (n 60, 38 unusable): ranking score" in done.stdout
-    assert "38 cases without a usable prediction (38 unreadable) count as least" in done.stdout
+    assert (
+        "38 cases without a usable prediction (38 unreadable): scored with the values"
+        in done.stdout
+    )
     page = (world / "clinical" / "report.html").read_text()
     assert "60, 38 unusable" in page
     own = (world / "clinical" / "truncated-38" / "report.html").read_text()

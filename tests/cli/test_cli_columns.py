@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -126,8 +127,9 @@ def test_a_needed_field_without_a_value_is_told_in_lines_of_a_terminals_width(re
     with table.open("a") as stream:
         stream.writelines(f"{case},51,post,b{',' * 30}\n" for case in CASES)
     masks = renamed / "segmentations/expert"
+    model = shutil.copytree(masks, tmp_path / "model")
     code, said = mamamia(
-        "score", "--reference", masks, "--prediction", masks, "--bootstrap", "0",
+        "score", "--reference", masks, "--prediction", model, "--bootstrap", "0",
         "--clinical", table, "--out", tmp_path / "out",
     )  # fmt: skip
     assert code == 1

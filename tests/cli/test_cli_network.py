@@ -54,7 +54,7 @@ def test_an_onnx_file_is_added_shown_and_predicts(small_data_set, tmp_path):
         "predict", small_data_set, "--model", "enhancing", "--folds", "0", "--out", out, *own
     )
     assert refused.returncode == 1
-    assert "but got folds 0" in " ".join(refused.stderr.split())
+    assert "so folds 0 cannot be used" in " ".join(refused.stderr.split())
     done = mamamia(
         "predict", small_data_set, "--model", "enhancing", "--case", "A_1", "--out", out, *own
     )

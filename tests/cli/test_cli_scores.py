@@ -102,6 +102,14 @@ def test_score_never_writes_through_a_link_that_lies_in_its_output_folder(expert
     assert len(store.read_bytes().splitlines()) == 3
 
 
+def test_the_reference_folder_as_a_model_is_warned_of_first(expert, small_data_set, tmp_path):
+    for number, reference in enumerate((expert, small_data_set)):
+        words = ("--reference", reference, "--prediction", expert, "--bootstrap", 0)
+        done = quick("score", *words, "--out", tmp_path / str(number))
+        assert done.returncode == 0, done.stderr
+        assert "is the reference folder" in " ".join(done.stderr.split())
+
+
 def test_several_models_are_compared(expert, tmp_path):
     out = tmp_path / "out"
     options = ("--reference", expert, "--bootstrap", 0, "--out", out)
@@ -170,7 +178,7 @@ def test_a_picture_that_the_report_lacks_is_told_in_a_warning(expert, tmp_path, 
         f"warning: there is no picture of {hidden} (expert) in the report: {reason}\n"
         in done.stderr
     )
-    assert done.stderr.count("warning") == 1
+    assert done.stderr.count("warning: there is no picture") == 1
     again = ["--prediction", f"other={expert}", "--out", str(tmp_path / "two")]
     done = CliRunner().invoke(app, [*words, *again])
     assert done.exit_code == 0, done.output

@@ -64,7 +64,7 @@ def test_a_part_of_an_image_lies_on_the_open_case(viewer, tmp_path, monkeypatch)
     np.testing.assert_array_equal(array_of(layer) > 0, PREDICTION)
     path = write_seg_nrrd(tmp_path / "b.seg.nrrd", [PREDICTION[1:4, 2:6, 3:9]], {}, (1.5, 2, 3))
     with pytest.raises(
-        GridMismatchError, match=r"b\.seg\.nrrd.*do not coincide with voxels of the image"
+        GridMismatchError, match=r"b\.seg\.nrrd.*do not lie on the voxels of the image"
     ):
         commands.get_reader(str(path))(str(path))
 

@@ -48,7 +48,6 @@ ALLOWED = {
     "core/program/child_process.py": {"subprocess", "os.execve"},
     "segmentation/sandbox/runner.py": {"os.fork"},  # in the room, nothing of ours is there
     "features/challenge/codabench_score.py": {"subprocess"},  # a program of its own, in a container
-    "services/batch/cluster.py": {"distributed.LocalCluster"},  # dask starts its own
 }
 
 

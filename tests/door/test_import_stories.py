@@ -233,7 +233,7 @@ def test_a_repeated_pre_is_left_out_or_kept_by_a_tick_and_averaged_on_the_page_k
     assert [ticked for _, _, ticked, _ in rows] == [False, True]
     assert rows[0][1].startswith("left out: earlier pre-contrast (no contrast before phase 2")
     click_tick(program, 0)
-    assert [what for _, what, _, _ in table(program)] == ["DCE: pre – post 5"]
+    assert [what for _, what, _, _ in table(program)] == ["DCE: pre 1 – post 4"]
     assert import_it(program, "repeated_pre") == [0, 120, 210, 300, 390, 480]
     earlier = studies.noisy(phases[0], 3)
     assert_files(program, "repeated_pre", [earlier, *phases], (0, 120, 210, 300, 390, 480))

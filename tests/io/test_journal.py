@@ -168,7 +168,7 @@ def test_another_format_version_is_refused_with_the_version_that_wrote_it(path):
     with ChainedLines(path, keep=False) as lines:
         entry = {"at": "", "kind": "opened", "version": 9, "software": "napari-mamamia 7.0"}
         lines.add(canonical(entry))
-    with pytest.raises(FormatError, match=r"found format 9 from napari-mamamia 7\.0"):
+    with pytest.raises(FormatError, match=r"found format 9, written by napari-mamamia 7\.0"):
         read_journal(path)
 
 

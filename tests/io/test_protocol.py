@@ -37,7 +37,7 @@ def test_keys_of_the_brush_of_before_are_read_and_reported(tmp_path):
 
 def test_a_wrong_value_is_refused_though_nothing_heeds_it_any_more(tmp_path):
     content = {"name": "old", "brush": {"tolerance": 0}}
-    with pytest.raises(FormatError, match="'tolerance' of the brush is 0"):
+    with pytest.raises(FormatError, match="'tolerance' of the brush: expected a number above 0"):
         read_protocol(saved(tmp_path, content))
 
 

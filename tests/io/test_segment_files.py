@@ -115,7 +115,7 @@ def test_a_part_of_another_image_or_off_its_voxels_is_refused(tmp_path):
         (np.diag([-0.6, -0.75, 2, 1.0]), SHAPE),
     ):
         with pytest.raises(
-            GridMismatchError, match=r"a\.seg\.nrrd.*do not coincide with voxels of the image"
+            GridMismatchError, match=r"a\.seg\.nrrd.*do not lie on the voxels of the image"
         ):
             part.on_grid(Grid(shape, affine))
 

@@ -32,7 +32,7 @@ def test_times_count_from_the_first():
         ((0, 60, 120, 180), (100, 100, 300, 280), "at most 10 s apart .* they are 60 s apart"),
         ((0, 4, 8, 12), (100, 120, 125, 126), "50 %"),
         ((0, 4, 8, 12), (100, 300, 280, 270), "after phase 0"),
-        ((0, 4, 8, 12), (0, 0, 300, 280), "found nan %"),
+        ((0, 4, 8, 12), (0, 0, 300, 280), "rises by nan %"),
         ((None, None, None), (1, 2, 3), "no acquisition times"),
         ((0,), (1,), "at most 10 s apart .* only 1 phase"),
     ],

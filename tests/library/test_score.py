@@ -132,6 +132,11 @@ def test_pairs_that_cannot_be_meant_are_refused(data_set, predictions, wrong):
         _score(*make(references, predictions))
 
 
+def test_the_references_of_a_data_set_are_no_predictions(data_set):
+    with pytest.raises(mm.ArgumentError):
+        _score(data_set, data_set.root / "segmentations" / "expert")
+
+
 def test_folders_that_are_missing_or_hold_no_mask_are_named(data_set, predictions, tmp_path):
     with pytest.raises(mm.FormatError, match="does not exist: check the path"):
         _score(data_set, tmp_path / "gone")

@@ -10,6 +10,7 @@ import pytest
 from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import ClusterError
+from napari_mamamia.core.program import child_process
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.services.batch import child, local_workers
 from napari_mamamia.services.batch.batch import run_batch
@@ -131,13 +132,13 @@ def test_a_cancel_answers_soon_and_leaves_no_process(work, cases_of, notes, is_r
 
 
 def test_a_cancel_while_the_processes_start_leaves_none(work, cases_of, notes, monkeypatch):
-    processes, start = [], child.start
+    processes, start = [], child_process.start
 
     def note(*arguments, **options):
         processes.append(start(*arguments, **options))
         return processes[-1]
 
-    monkeypatch.setattr(child, "start", note)
+    monkeypatch.setattr(child_process, "start", note)
     job = Stepped(run_batch, cases_of("a", "b"), work, TWO)
     until(job, lambda: len(processes) == 2)
     job.close()
@@ -148,7 +149,7 @@ def test_processes_that_cannot_start_are_an_error_of_the_run(work, cases_of, mon
     def refuse(*_, **__):
         raise OSError("no more processes")
 
-    monkeypatch.setattr(child, "start", refuse)
+    monkeypatch.setattr(child_process, "start", refuse)
     with pytest.raises(ClusterError, match="no more processes") as caught:
         run_batch(cases_of("a", "b"), work, TWO)
     assert [remedy.option for remedy in caught.value.remedies] == ["workers"]

@@ -201,7 +201,7 @@ def test_what_a_reader_drew_is_never_replaced_by_a_prediction(opened, case):
     labels = np.ones(case.grid.shape, np.uint8)
     drawn = save_refined(opened.workspace, "R", case, labels)
     prediction = predict_case(case, segmenter_named("kinetic"))
-    with pytest.raises(SaveConflictError, match="R drew it"):
+    with pytest.raises(SaveConflictError, match="R drew"):
         save_prediction(prediction, case, drawn.path, overwrite=True)
     assert find_refined(opened.workspace, "R", "A_1") == drawn
 

@@ -66,7 +66,7 @@ def test_it_opens_at_the_largest_error_and_the_key_steps_on_and_round(qtbot, com
     assert "error 1 of 2 in the prediction: missed 0.07 ml" in compared.legend.text()
     compared.reviewing.next_error()
     assert voxel_on_screen(compared) == (0, 2, 2)
-    assert "error 2 of 2 in the prediction: false 0.01 ml" in compared.legend.text()
+    assert "error 2 of 2 in the prediction: false positive 0.01 ml" in compared.legend.text()
     compared.reviewing.next_error()
     assert voxel_on_screen(compared)[2] == 10
 
@@ -266,7 +266,7 @@ def test_the_legend_on_a_low_picture_leaves_what_the_picture_is_free(qtbot, view
     overlays["mamamia_phase"].text, overlays["mamamia_phase"].visible = "phase 1\n120 s", True
     overlays["mamamia_phase"].font_size = 17
     lines = [f"<span>■</span> {one}" for one in ("correct", "false positive", "missed")]
-    whole = "<br>".join([*lines, "error 2 of 16 in the prediction: false 0.08 ml"])
+    whole = "<br>".join([*lines, "error 2 of 16 in the prediction: false positive 0.08 ml"])
     font = legend.font()
     font.setPointSize(14)
     legend.setFont(font)
@@ -277,7 +277,7 @@ def test_the_legend_on_a_low_picture_leaves_what_the_picture_is_free(qtbot, view
         legend.show_text(whole)
         assert legend.y() >= 2 * 17 * 96 / 72 * 1.2, high
         assert legend.geometry().bottom() <= high
-        assert "error 2 of 16 in the prediction: false 0.08 ml" in legend.text()
+        assert "error 2 of 16 in the prediction: false positive 0.08 ml" in legend.text()
         shown[high] = legend.text()
     assert shown[371] == whole
     assert all(word in shown[155] for word in ("correct", "missed")), shown[155]

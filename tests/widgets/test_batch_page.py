@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from qtpy.QtCore import QPoint, QRect, Qt
-from qtpy.QtWidgets import QWidget
+from qtpy.QtWidgets import QFileDialog, QWidget
 
 from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.errors import FormatError, SaveConflictError
@@ -361,6 +361,27 @@ def test_the_table_shows_one_model_at_a_time(qtbot, panel, tmp_path):
     cases.models.setCurrentIndex(1)
     assert cases.rows.index(1, 2).data() == "0.300"
     assert cases.summary.text().startswith("other ·")
+
+
+def test_the_folder_of_another_model_is_looked_for_next_to_the_first(panel, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        QFileDialog, "getExistingDirectory", lambda *words: asked.append(words[-1]) or ""
+    )
+    page = panel.batch_page
+    click(panel, "batch_add_model")
+    page.models.lines[1].folder.setEditText("")
+    page.models.lines[1].browse.click()
+    first = Path(page.models.folder.currentText())
+    assert asked == [str(first.parent)]
+    assert first.parent.name == "predictions"
+
+
+def test_the_reference_folder_is_no_model(qtbot, panel, scoring):
+    panel.batch_page.models.folder.setEditText(panel.batch_page.reference.text())
+    run(qtbot, panel)
+    assert scoring.asked == []
+    assert "choose the folder of the model's masks" in panel.batch_page.state.text()
 
 
 def test_a_model_that_was_added_can_be_taken_out(qtbot, panel, tmp_path):

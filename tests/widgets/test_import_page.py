@@ -710,7 +710,9 @@ def test_an_earlier_pre_has_no_tick_and_one_keeps_it(qtbot, dock, imports, looke
     tick(page, 0, True)
     settle(qtbot, dock)
     assert len(page.study.phases.boxes) == 4
-    assert [line[1] for line in cells(page)] == ["DCE: pre – post 3\n0, 120, 240, 360 s\n16 images"]
+    assert [line[1] for line in cells(page)] == [
+        "DCE: pre 1 – post 2\n0, 120, 240, 360 s\n16 images"
+    ]
     click(page.start)
     assert imports.runs[-1][0][0].settings.use
 

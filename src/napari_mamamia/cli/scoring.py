@@ -75,7 +75,7 @@ def score(
     Example: mamamia score --reference EXPERT --prediction MASKS --out SCORES
     """
     from napari_mamamia.services.score.models import prediction_folder, score_models
-    from napari_mamamia.services.score.score import score_folders
+    from napari_mamamia.services.score.score import is_reference_folder, score_folders
     from napari_mamamia.services.score.text import comparison_lines
 
     existing, place = (
@@ -102,6 +102,13 @@ def score(
                 "add one"
             )
         masks = reference or stack.enter_context(find_hook("study_reference")(study or Path()))
+        for model in folders:
+            if run(partial(is_reference_folder, masks, model.folder)):
+                print(
+                    f"warning: the prediction folder {model.folder} is the reference folder, so "
+                    "every score is perfect: choose the folder of the model's masks",
+                    file=sys.stderr,
+                )
         if len(folders) == 1:
             (only,) = folders
             job = partial(

@@ -37,6 +37,7 @@ from napari_mamamia.services.score.score import (
     FoundPairs,
     MaskPairs,
     find_cases,
+    has_references_as_predictions,
     join_listings,
     keep_listed,
     score_masks_of_cases,
@@ -372,7 +373,13 @@ def _pairs_of_data_set(data_set: DataSet, folder: Path) -> FoundPairs:
     listing = list_masks(folder, tuple(references))
     if listing.is_empty:
         raise no_mask_error(folder)
-    return join_listings(MaskListing(references), listing)
+    pairs = join_listings(MaskListing(references), listing)
+    if has_references_as_predictions(pairs.pairs):
+        raise ArgumentError(
+            f"expected the masks of a model, but the prediction folder {folder} is the reference "
+            "folder, so every score would be perfect: pass the folder of the predictions"
+        )
+    return pairs
 
 
 def _require_place(given: Any, what: str) -> Path:

@@ -708,7 +708,7 @@ def test_images_that_lie_elsewhere_here_are_found_once_it_was_said(with_images, 
 
 
 def test_a_name_that_the_study_has_not_is_refused_with_those_it_has(folder, home):
-    with pytest.raises(CaseError, match="the study has Lea Lead, Jo Judge, Ana, Ben"):
+    with pytest.raises(CaseError, match="in the study are Lea Lead, Jo Judge, Ana, Ben"):
         StudyClient(folder, "Anna", home)
 
 

@@ -90,7 +90,7 @@ def read_case_list(path: Path) -> CaseList:
     """
     try:
         is_table = path.suffix.lower() in TABLES and path.suffix.lower() != ".txt"
-        if is_table and not (path.suffix.lower() == ".csv" and _has_one_column(path)):
+        if is_table and not (path.suffix.lower() == ".csv" and _is_bare_list(path)):
             ids, digests = _read_table(path)
         else:
             ids, digests = _read_lines(path), []
@@ -101,12 +101,15 @@ def read_case_list(path: Path) -> CaseList:
         raise FormatError(f"cannot read a list of cases from {path}: {error}") from error
 
 
-def _has_one_column(path: Path) -> bool:
+def _is_bare_list(path: Path) -> bool:
+    """Return whether a CSV file has one column and no header."""
     try:
         text, _ = read_text(path)
     except OSError:
         return False
-    return not any(separator in text for separator in ",;\t")
+    header = from_csv_text(text.strip().partition("\n")[0].strip())
+    has_one_column = not any(separator in text for separator in ",;\t")
+    return has_one_column and header.casefold() not in IDS.spellings
 
 
 def _read_lines(path: Path) -> list[str]:

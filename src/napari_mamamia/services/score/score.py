@@ -152,6 +152,24 @@ def find_pairs(reference: Path, prediction: Path, cases: CaseList | None = None)
     return find_cases(reference, prediction, cases).pairs
 
 
+def has_references_as_predictions(pairs: Pairs) -> bool:
+    """Return whether the predictions are the reference files, judged by the first case."""
+    complete = [files for files in pairs.values() if None not in files]
+    return any(len({path.resolve() for path in files if path}) == 1 for files in complete[:1])
+
+
+def is_reference_folder(reference: Path, prediction: Path) -> bool:
+    """Return whether the prediction folder contains the reference masks themselves.
+
+    Raises
+    ------
+    FormatError
+        As `find_cases`.
+    """
+    is_inside = prediction.resolve().is_relative_to(reference.resolve())
+    return is_inside and has_references_as_predictions(find_pairs(reference, prediction))
+
+
 def _list_ids(own: MaskListing, other: MaskListing) -> list[str]:
     """Return the ids in the folder `other`, spelled as in `own` if both folders have them."""
     spelled = {case_key(case_id): case_id for case_id in own.masks}

@@ -573,8 +573,10 @@ class BatchPage(QWidget):
         self.profile_text.setText(_PROFILE_TEXTS.get(profile.name, profile.source))
 
     def _offer_out(self) -> None:
-        start_at = self.reference.text() or str(Path.home())
-        self.models.start_at = self.form.start_at = start_at
+        self.form.start_at = self.reference.text() or str(Path.home())
+        # Next to the masks of another model, because the reference is no model's folder.
+        folders = [model.folder for model in self.models.models()] or [self._scores or Path.home()]
+        self.models.start_at = str(folders[0].parent)
         if self._scores is None or self.out.text() not in ("", self._offered_out):
             return
         models = self.models.models()

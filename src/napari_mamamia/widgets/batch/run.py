@@ -9,6 +9,7 @@ from typing import Final
 
 from qtpy.QtGui import QImage
 
+from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Progress, report_progress
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.io.files.sources import CaseFiles
@@ -18,7 +19,11 @@ from napari_mamamia.services.score.case_table import CaseTable
 from napari_mamamia.services.score.cohort_page import cohort_heads, cohort_tables, comparison_page
 from napari_mamamia.services.score.pace import Pace
 from napari_mamamia.services.score.report import FIGURES, REPORT
-from napari_mamamia.services.score.score import Pairs, ScoreSummary
+from napari_mamamia.services.score.score import (
+    Pairs,
+    ScoreSummary,
+    has_references_as_predictions,
+)
 from napari_mamamia.services.score.settings import ScoreSettings
 from napari_mamamia.services.score.text import cohort_lines
 from napari_mamamia.widgets.base.service_record import Services
@@ -191,6 +196,12 @@ class BatchRun:
         pairs = [
             services.find_pairs(request.reference, model.folder, cases) for model in request.models
         ]
+        for model, own_pairs in zip(request.models, pairs, strict=True):
+            if has_references_as_predictions(own_pairs):
+                raise FormatError(
+                    f"expected the masks of a model, but the prediction folder of {model.name} is "
+                    "the reference folder: choose the folder of the model's masks"
+                )
         self.pace = RunPace([len(entry) for entry in pairs])
         comparison: ModelComparison | None = None
         if len(request.models) == 1:

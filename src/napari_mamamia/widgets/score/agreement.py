@@ -20,7 +20,7 @@ from napari_mamamia.widgets.controls.controls import named
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _WAIT_MS: Final = 400
-_KINDS: Final = {Agrees.FALSE: "false", Agrees.MISSED: "missed"}
+_KINDS: Final = {Agrees.FALSE: tr("false positive"), Agrees.MISSED: tr("missed")}
 _MM3_PER_ML: Final = 1000.0
 
 

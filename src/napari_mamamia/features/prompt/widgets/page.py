@@ -65,6 +65,7 @@ _REMEDIES: Final = MappingProxyType(
     }
 )
 _PICTURE_SIDE: Final = 48
+_ICON_SIDE: Final = 15
 _REMOTE: Final = ("server", "api_key", "allow_plain_http")
 _STORED: Final = ("model", "fold", "environment", "device", "server")
 _ENGINE_TEXTS: Final = MappingProxyType(
@@ -247,8 +248,9 @@ class PromptPage(Page):
                 self.channel.setItemIcon(row, QIcon(square_pixmap(picture, _PICTURE_SIDE)))
                 tip = picture_tip(picture, channel.text)
                 self.channel.setItemData(row, tip, Qt.ItemDataRole.ToolTipRole)
-        side = _PICTURE_SIDE if pictures else 0
-        self.channel.setIconSize(QSize(side, side))
+        small, large = (_ICON_SIDE, _PICTURE_SIDE) if pictures else (0, 0)
+        self.channel.setIconSize(QSize(small, small))
+        self.channel.view().setIconSize(QSize(large, large))  # in the open list
         self.channel.setCurrentIndex(max(self.channel.findData(before), 0))
 
     def show_state(self, state: State, info: EngineInfo | None = None) -> None:
