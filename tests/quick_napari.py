@@ -21,6 +21,14 @@ def napari_by_day(request):
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def accepting_at_once():
+    """Let tests accept a case as soon as it is displayed; test_accepting sets the time itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("napari_mamamia.widgets.refine.accepting.LOOK_MS", 0)
+        yield
+
+
 @contextmanager
 def quick_napari():
     """Let napari look up by dictionaries what it works out anew: a fifth of a dock test's time."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from napari.components import ViewerModel
-from tests.quick_napari import napari_by_day  # noqa: F401
+from tests.quick_napari import accepting_at_once, napari_by_day  # noqa: F401
 
 from napari_mamamia.core.blinding import NOT_BLIND
 from napari_mamamia.core.box import Box

@@ -7,6 +7,7 @@ import pytest
 from qtpy.QtWidgets import QAbstractButton
 
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.refine import accepting
 from napari_mamamia.widgets.refine.mask_watch import SaveState
 
 
@@ -70,6 +71,40 @@ def test_the_key_accepts_on_predict_as_on_refine(qtbot, predicted, world):
     predicted._list_actions()["accept"]()
     qtbot.waitUntil(lambda: predicted.session.case_id == "A_2")
     assert world.accepted == {"A_1": "Ana"}
+
+
+@pytest.mark.parametrize("way", ["key", "button"])
+def test_a_case_that_has_just_opened_is_not_accepted_unseen(
+    qtbot, predicted, world, monkeypatch, way
+):
+    monkeypatch.setattr(accepting, "LOOK_MS", 500)
+    press_again = {
+        "key": predicted._list_actions()["accept"],
+        "button": predicted.accept_row.accept.click,
+    }[way]
+    predicted.opening.case_shown.emit()
+    press_again()
+    assert "A_1" in predicted.header.message.text()
+    qtbot.wait(200)
+    press_again()
+    assert predicted.editing.live is None
+    assert predicted.session.mask(Role.REFINED) is None
+    qtbot.wait(800)
+    press_again()
+    qtbot.waitUntil(lambda: world.accepted == {"A_1": "Ana"})
+
+
+def test_a_case_must_be_displayed_before_it_is_accepted(qtbot, opened, monkeypatch):
+    monkeypatch.setattr(accepting, "LOOK_MS", 200)
+    shown = []
+    opened.opening.case_shown.connect(lambda: shown.append(opened.session.case_id))
+    opened.cases_flow.open_case("A_2")
+    assert opened.session.is_coming
+    opened.accepting.accept()
+    assert opened.header.message.text().startswith("A case is opening")
+    qtbot.waitUntil(lambda: shown == ["A_2"])
+    opened.accepting.accept()
+    assert "A_2" in opened.header.message.text()
 
 
 def test_the_key_accepts_nothing_from_the_work_list(qtbot, predicted, world):

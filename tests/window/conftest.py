@@ -10,7 +10,7 @@ from napari._qt.qt_viewer import QtViewer
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QWidget
-from tests.quick_napari import napari_by_day  # noqa: F401
+from tests.quick_napari import accepting_at_once, napari_by_day  # noqa: F401
 
 from napari_mamamia.widgets.dock.place import dock_of
 

@@ -558,6 +558,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self._connect_import()
         self._connect_many()
         self.opening.case_shown.connect(self._focus_image)
+        self.opening.case_shown.connect(self.accepting.begin_look)
         # napari measures their size again at each range, and the masks of the old case are
         # removed later.
         for signal in (self.opening.case_shown, self.viewer.dims.events.range):

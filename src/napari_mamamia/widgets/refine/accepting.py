@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from qtpy.QtCore import Signal
+from qtpy.QtCore import QTimer, Signal
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.blinding import Hidden
@@ -27,6 +27,10 @@ _USE_TIP: Final = tr(
     "Copies the prediction into your own mask, accepts that mask and opens the next case."
 )
 _ACCEPT_TIP: Final = tr("Saves and accepts your mask, and opens the next case.")
+
+LOOK_MS: Final = 1500
+"""Time in ms for which a new case must be displayed before a mask is accepted (our choice)."""
+_LOOK_STEPS: Final = 10
 
 
 class AcceptRow(QWidget):
@@ -133,6 +137,10 @@ class Accepting(WindowPart):
         self._is_prediction_newer = False
         self._case: CaseKey = self._session.case_key
         self._unaccepted = ""
+        self._looks_left = 0
+        # Many short steps: a slow drawing of the image delays one step and does not use them all.
+        self._look = QTimer(self)
+        self._look.timeout.connect(self._take_look)
         line.accept_wanted.connect(self.accept)
         line.edit_wanted.connect(self.edit_copy)
         notice.accept_wanted.connect(self._supply_mask)
@@ -174,9 +182,19 @@ class Accepting(WindowPart):
     def accept(self) -> None:
         """Accept the reader's own mask, or else the prediction, and open the next case.
 
-        In a review study, the mask is submitted together with the answers.
+        In a review study, the mask is submitted together with the answers. Nothing is accepted
+        until the case has been displayed for `LOOK_MS`.
         """
-        if self._session.study:
+        if self._session.is_coming:
+            self._notifier.hint(tr("A case is opening: look at it, then press again."))
+        elif self._looks_left:
+            self._notifier.hint(
+                tr(
+                    "{case_id} has just opened: look at it, then press again.",
+                    case_id=self._session.case_id,
+                )
+            )
+        elif self._session.study:
             self._accept_reading()
         elif find_page(self._current_page()).step == "Work list":
             self._notifier.hint(tr("Open a case first: the key accepts the mask of the open case."))
@@ -188,6 +206,12 @@ class Accepting(WindowPart):
             self._notifier.hint(
                 tr("This case has no mask to accept: predict or outline the tumour first.")
             )
+
+    def begin_look(self) -> None:
+        """Start the time for which the case that was just displayed cannot be accepted."""
+        if LOOK_MS:
+            self._looks_left = _LOOK_STEPS
+            self._look.start(LOOK_MS // _LOOK_STEPS)
 
     def edit_copy(self) -> None:
         """Open the reader's own mask on the Refine page, or start it from the prediction.
@@ -240,6 +264,11 @@ class Accepting(WindowPart):
         self.changed.emit()
 
     # -------------------------------------------------------------------- inner
+
+    def _take_look(self) -> None:
+        self._looks_left -= 1
+        if self._looks_left <= 0:
+            self._look.stop()
 
     def _use_prediction(self) -> None:
         """Accept the prediction as the own mask; ask the user first if this replaces edits."""
