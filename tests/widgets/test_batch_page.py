@@ -408,7 +408,7 @@ def test_the_leaderboard_lists_models_that_were_scored_just_now(qtbot, panel):
     )
     form = panel.results.extra["Leaderboard"].form
     panel.flow("Leaderboard").list_tables()
-    qtbot.waitUntil(lambda: not panel.jobs.is_running("leaderboard tables"))
+    qtbot.waitUntil(lambda: not panel.jobs.is_running("score tables"))
     assert form.tables.count() == 0
     listed += [AlgorithmTable(name, Path(name) / "case_scores.csv") for name in ("a", "b")]
     run(qtbot, panel)
