@@ -11,6 +11,7 @@ from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, CaseTag, ScoreStatus
+from napari_mamamia.features.challenge.services.rank.inputs import AlgorithmTable
 from napari_mamamia.io.data_set.case_list import CaseList
 from napari_mamamia.scoring.case.failures import Failure, FailureKind
 from napari_mamamia.scoring.cohort.comparison import NamedScores, compare_models
@@ -54,6 +55,7 @@ class FakeScoring:
         return {k: (reference / f"{k}.nii.gz", prediction / f"{k}.nii.gz") for k in self.ids}
 
     ids = ("A_1", "A_2", "b_1")
+    clean = ()
     looks = ()
     images = None
 
@@ -91,6 +93,8 @@ class FakeScoring:
             CaseScore("b_1", ScoreStatus.UNREADABLE, reason="cut off"),
         )
         failures = (CaseFailure("b_1", "cut off"),)
+        if name in self.clean:
+            rows, failures = (*rows[:2], CaseScore("b_1", ScoreStatus.OK, dsc=0.7)), ()
         model = ModelScores(
             name, "clinical", 3, 2, rows, failures, None, None, None, Resampling(0, 1)
         )
@@ -236,7 +240,8 @@ def test_a_run_fills_the_table_and_says_how_it_ended(qtbot, panel, scoring):
     run(qtbot, panel)
     assert scoring.asked[0][-1] is Existing.REFUSE
     assert panel.batch_page.state.text().startswith("Finished; 1 case needs attention")
-    assert "3 cases, 2 scored, 1 without a score" in panel.batch_page.result.text()
+    assert "b_1 of kinetic (unreadable)" in panel.batch_page.state.text()
+    assert "3 cases, 2 with a usable mask, 1 unreadable" in panel.batch_page.result.text()
     assert panel.results.case_ids() == ["b_1", "A_2", "A_1"]
     assert panel.batch_page.start.isEnabled()
     assert not panel.batch_page.cancel.isVisible()
@@ -382,6 +387,32 @@ def test_the_reference_folder_is_no_model(qtbot, panel, scoring):
     run(qtbot, panel)
     assert scoring.asked == []
     assert "choose the folder of the model's masks" in panel.batch_page.state.text()
+
+
+def test_the_table_of_the_model_that_needs_attention_is_shown(qtbot, panel, scoring, tmp_path):
+    scoring.clean = ("net",)
+    panel.batch_page.models.lines[0].name.setText("net")
+    add_model(panel, "other", tmp_path / "other")
+    run(qtbot, panel)
+    assert "b_1 of other (unreadable)" in panel.batch_page.state.text()
+    click(panel, "batch_table")
+    assert panel.results.cases.models.currentText() == "other"
+    assert panel.results.cases.summary.text().startswith("other ·")
+
+
+def test_the_leaderboard_lists_models_that_were_scored_just_now(qtbot, panel):
+    listed = []
+    ranks = panel.services.ranks
+    panel.context.services.__dict__["ranks"] = ranks.replacing(
+        list_score_tables=lambda _scores: listed
+    )
+    form = panel.results.extra["Leaderboard"].form
+    panel.flow("Leaderboard").list_tables()
+    qtbot.waitUntil(lambda: not panel.jobs.is_running("leaderboard tables"))
+    assert form.tables.count() == 0
+    listed += [AlgorithmTable(name, Path(name) / "case_scores.csv") for name in ("a", "b")]
+    run(qtbot, panel)
+    qtbot.waitUntil(lambda: form.tables.count() == 2)
 
 
 def test_a_model_that_was_added_can_be_taken_out(qtbot, panel, tmp_path):

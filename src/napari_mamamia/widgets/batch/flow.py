@@ -8,6 +8,7 @@ from typing import Final
 from qtpy.QtCore import Signal
 
 from napari_mamamia.core.errors import SaveConflictError
+from napari_mamamia.core.names import name_some
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
@@ -92,12 +93,14 @@ class BatchFlow(WindowPart):
 
     def _show_answer(self, answer: BatchAnswer) -> None:
         self._stopped = None
-        if answer.n_failures:
+        failures = answer.failures
+        if failures:
             self.page.say(
                 tr_n(
-                    "Finished; {n} case needs attention: see the table below the image.",
-                    "Finished; {n} cases need attention: see the table below the image.",
-                    answer.n_failures,
+                    "Finished; {n} case needs attention: {names}.",
+                    "Finished; {n} cases need attention: {names}.",
+                    len(failures),
+                    names=name_some(failures, 3),
                 ),
                 "warning",
             )

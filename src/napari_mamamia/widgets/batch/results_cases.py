@@ -610,11 +610,12 @@ class CasesTab(QWidget):
         self.filters.show_table(table)
         self._ask_order()
 
-    def show_models(self, names: list[str]) -> None:
-        """Offer the models of a run for choice if there are several."""
+    def show_models(self, names: list[str], at: int = 0) -> None:
+        """Offer the models of a run for choice if there are several, and select one."""
         self.models.blockSignals(True)
         self.models.clear()
         self.models.addItems(names)
+        self.models.setCurrentIndex(at)
         self.models.blockSignals(False)
         self.models.setVisible(len(names) > 1)
 

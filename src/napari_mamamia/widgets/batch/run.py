@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,8 +12,11 @@ from qtpy.QtGui import QImage
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Progress, report_progress
+from napari_mamamia.core.records import CaseScore
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.scoring.case.profiles import UnusableReason
+from napari_mamamia.scoring.cohort.policy import WITHOUT_REFERENCE, unusable_reason
 from napari_mamamia.scoring.cohort.results import ModelComparison
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.score.case_table import CaseTable
@@ -88,8 +92,25 @@ class RunPace:
 
 
 _POLL_S: Final = 0.1
+_STATES: Final = {
+    UnusableReason.EMPTY: tr("empty"),
+    UnusableReason.MISSING: tr("missing"),
+    UnusableReason.UNREADABLE: tr("unreadable"),
+    UnusableReason.OTHER_GRID: tr("on another grid"),
+    UnusableReason.NOT_FINITE: tr("not finite"),
+    UnusableReason.TOO_MANY_LABELS: tr("with too many labels"),
+    UnusableReason.NOT_SCORED: tr("not scored"),
+}
 _FIGURE_WIDTH: Final = 1600
 """Width in pixels of a stored figure, which exceeds the width of the panel."""
+
+
+def describe_unusable(row: CaseScore) -> str:
+    """Return why a case has no usable mask as a short text, or "" if it has one."""
+    if row.status in WITHOUT_REFERENCE:
+        return tr("without a reference")
+    reason = unusable_reason(row)
+    return "" if reason is None else _STATES[reason]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,17 +136,17 @@ class ModelAnswer:
 
     @property
     def title(self) -> str:
-        """A line with the model, the profile and the counts."""
+        """A line with the model, the profile and the number of cases by usability."""
         model = self.summary.model
-        left_out = model.n_cases - model.n_scored
+        states = Counter(filter(None, map(describe_unusable, model.rows)))
         return tr_n(
-            "{name} · {defined_by} · {n} case, {n_scored} scored, {left_out} without a score",
-            "{name} · {defined_by} · {n} cases, {n_scored} scored, {left_out} without a score",
+            "{name} · {defined_by} · {n} case, {n_usable} with a usable mask{others}",
+            "{name} · {defined_by} · {n} cases, {n_usable} with a usable mask{others}",
             model.n_cases,
             name=model.name,
             defined_by=model.defined_by,
-            n_scored=model.n_scored,
-            left_out=left_out,
+            n_usable=model.n_cases - states.total(),
+            others="".join(f", {n} {state}" for state, n in sorted(states.items())),
         )
 
 
@@ -143,9 +164,27 @@ class BatchAnswer:
     opened: OpenDataSet | None = None
 
     @property
-    def n_failures(self) -> int:
-        """The number of cases that were not scored normally, over all models."""
-        return sum(len(model.summary.model.failures) for model in self.models)
+    def failures(self) -> tuple[str, ...]:
+        """The cases that were not scored normally, each with its model and a reason."""
+        texts = []
+        for answer in self.models:
+            states = {row.case_id: describe_unusable(row) for row in answer.summary.model.rows}
+            texts += [
+                tr(
+                    "{case_id} of {name} ({why})",
+                    case_id=failure.case_id,
+                    name=answer.name,
+                    why=states.get(failure.case_id) or failure.reason,
+                )
+                for failure in answer.summary.model.failures
+            ]
+        return tuple(texts)
+
+    @property
+    def index_to_show(self) -> int:
+        """The index of the first model with such a case, or 0."""
+        failed = [at for at, answer in enumerate(self.models) if answer.summary.model.failures]
+        return failed[0] if failed else 0
 
 
 class BatchRun:

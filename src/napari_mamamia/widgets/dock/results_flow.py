@@ -85,13 +85,15 @@ class ResultsFlow(WindowPart):
         self._answer = answer
         self._tables = [model.cases for model in answer.models]
         self._looked_at = set()
-        self._panel.cases.show_models([model.name for model in answer.models])
-        self._turn_to(0)
+        at = answer.index_to_show
+        self._panel.cases.show_models([model.name for model in answer.models], at)
+        self._turn_to(at)
         self._bottom.show()
         if answer.comparison is None:
             self._panel.show_cases()
         else:
             self._panel.show_cohort()
+        self._panel.scored.emit()
 
     def _turn_to(self, at: int) -> None:
         if self._answer is None or not 0 <= at < len(self._answer.models):

@@ -78,11 +78,12 @@ class KeyTable(Protocol):
 class ResultsPanel(ReadingOrder, QWidget):
     """The bottom panel; `fold_wanted` requests to hide it, and its tabs have their own signals.
 
-    `seen` reports that the panel became visible or hidden.
+    `seen` reports that the panel became visible or hidden, and `scored` that a run has new results.
     """
 
     fold_wanted = Signal()
     seen = Signal(bool)
+    scored = Signal()
 
     def __init__(self, jobs: JobRunner, parent: QWidget | None = None) -> None:
         super().__init__(parent)

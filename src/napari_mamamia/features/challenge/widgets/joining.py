@@ -14,6 +14,7 @@ def make_leaderboard(panel: DockParts, view: LeaderboardTab) -> LeaderboardFlow:
     flow.shown.connect(lambda: panel.show_results("Leaderboard"))
     view.form.scoring_wanted.connect(lambda: panel.show_page("Batch scoring"))
     panel.cases_page.leaderboard_wanted.connect(flow.list_tables)
+    panel.results.scored.connect(flow.list_tables)
     flow.case_wanted.connect(panel.results_review.leave)
     panel.results_review.case_wanted.connect(flow.leave)
     return flow
