@@ -1,5 +1,5 @@
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +69,20 @@ def test_a_click_on_a_candidate_makes_it_the_prediction_and_goes_there(qtbot, pr
     made = predicted.session.mask(Role.PREDICTION).provenance
     assert ("candidate_shown", 2) in made.parameters
     assert predicted.predict_page.list.currentRow() == 1
+
+
+def test_a_click_on_a_candidate_is_told_and_keeps_the_doubt(qtbot, predicted):
+    predicting = predicted.predicting
+    doubtful = replace(predicting._answer.prediction, unsure="candidate 1: muscle?")
+    predicting._answer = replace(predicting._answer, prediction=doubtful)
+    predicted.predict_page.list.setCurrentRow(1)
+    qtbot.waitUntil(lambda: predicted.session.mask(Role.PREDICTION).buffer.sum() == 4)
+    assert "Candidate 2 is now the prediction" in predicted.header.message.text()
+    assert not predicted.predict_page.unsure.isHidden()
+    assert "muscle?" in predicted.predict_page.unsure.text()
+    predicted.predict_page.list.setCurrentRow(0)
+    qtbot.waitUntil(lambda: predicted.session.mask(Role.PREDICTION).buffer.sum() != 4)
+    assert "Candidate 1 is now the prediction" in predicted.header.message.text()
 
 
 def test_while_it_runs_the_button_stops_it(opened, world):

@@ -307,7 +307,7 @@ def _state_of(path: Path) -> FileState:
 def choose_candidate(prediction: Prediction, candidate: Candidate) -> Prediction:
     """Return `prediction` with a different candidate as its mask, recorded in the provenance.
 
-    The prediction is no longer marked as uncertain, because a person chose the candidate.
+    It remains marked as uncertain, because a candidate may be chosen only to look at it.
     """
     array = np.zeros(prediction.mask.grid.shape, dtype=np.bool_)
     array[candidate.box.slices] = candidate.crop
@@ -315,7 +315,7 @@ def choose_candidate(prediction: Prediction, candidate: Candidate) -> Prediction
     if provenance is not None:
         others = tuple(pair for pair in provenance.parameters if pair[0] != _CANDIDATE)
         provenance = replace(provenance, parameters=(*others, (_CANDIDATE, candidate.rank)))
-    return replace(prediction, mask=Mask(prediction.mask.grid, array, provenance), unsure="")
+    return replace(prediction, mask=Mask(prediction.mask.grid, array, provenance))
 
 
 def score_shown(

@@ -52,7 +52,7 @@ class ImportForm(QWidget):
         self._own_target = False
         self.case_id = line_edit(
             "import_id",
-            tr("Id of the case; it must not identify the patient."),
+            tr("The case id becomes the file name: do not enter a patient name."),
             tr("id of the case"),
         )
         self.case_id.textEdited.connect(lambda text: self.id_edited.emit(text.strip()))

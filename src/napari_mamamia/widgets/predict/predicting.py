@@ -276,7 +276,16 @@ class Predicting(WindowPart):
     def _take_up(self, answer: Answer) -> None:
         if not self._session.shows(answer.case):
             return
-        self._answer = answer
+        before, self._answer = self._answer, answer
+        if before is not None and before.chosen > 1 and answer.chosen == 1:
+            self._notifier.hint(tr("Candidate 1 is now the prediction."))
+        elif answer.chosen > 1 and not answer.not_saved:
+            self._notifier.hint(
+                tr(
+                    "Candidate {rank} is now the prediction. Click candidate 1 to go back.",
+                    rank=answer.chosen,
+                )
+            )
         provenance = answer.prediction.mask.provenance
         name = answer.kept.name if answer.kept else _made_by(answer.prediction)
         file = answer.kept.file if answer.kept else None
