@@ -52,7 +52,7 @@ LIMITS = {
     "lines of code: features/classifiers": 3_990,
     "lines of code: features/perfusion": 1_520,
     "lines of code: features/prompt": 2_850,
-    "complexity, mean": 3.55,
+    "complexity, mean": 3.56,
     "peculiar local names, %": 2.4,
 }
 """Goals: at most 111,000 lines, a mean complexity of 3.0, 1 % of peculiar names."""
