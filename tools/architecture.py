@@ -33,7 +33,7 @@ PECULIAR = frozenset(
 )
 """Local names that say what happened to a thing, or nothing, in place of what it is."""
 LIMITS = {
-    "lines of code: widgets": 31_240,
+    "lines of code: widgets": 31_250,
     "lines of code: services": 16_470,
     "lines of code: io": 21_320,
     "lines of code: scoring": 9_190,
