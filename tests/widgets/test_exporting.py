@@ -138,6 +138,7 @@ def test_what_an_export_says_leaves_half_of_the_room_to_the_form(qtbot, kind, hi
     page.setFont(font)
     page.resize(430, high)
     page.show()
+    page.show_result("", None)
     qtbot.wait(50)  # the list of masks takes the height of the larger text
     form = page.findChild(QScrollArea, f"{page.objectName()}_form")
     before = form.height()
