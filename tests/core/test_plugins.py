@@ -1,5 +1,6 @@
 """Plug-ins found by entry points: what is broken or has a taken name is left out with a warning."""
 
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -195,7 +196,8 @@ def test_a_started_program_prints_one_line_for_each_broken_plug_in(tmp_path, mon
     for name in ("A", "B"):
         image = nib.Nifti1Image(np.ones((4, 4, 4), np.uint8), np.eye(4))
         nib.save(image, masks / f"{name}.nii.gz")
-    command = ["score", "--reference", masks, "--prediction", masks, "--workers", "2"]
+    references = shutil.copytree(masks, tmp_path / "references")
+    command = ["score", "--reference", references, "--prediction", masks, "--workers", "2"]
     answer = subprocess.run(
         [*program, *command, "--out", tmp_path / "scores"], capture_output=True, text=True
     )
