@@ -200,21 +200,9 @@ def _make_teams(expert: Path, folder: Path) -> tuple[str, ...]:
 
 def _take_review(data_set: Path, folder: Path, picture: Path) -> None:
     """Show a judge a case that two readers drew otherwise, and a place where they differ."""
-    import napari
-
-    from napari_mamamia.widgets.dock.place import show_dock
-
-    study = _read_study(data_set, folder)
-    viewer = napari.Viewer(title="napari", show=True)
-    viewer.theme = "dark"
-    viewer.window.resize(WIDTH, HEIGHT)
-    panel = show_dock(viewer, "Review")
-    panel.reading.enter()
-    panel.flow("Review").open_study(study, "Jo Judge")
+    viewer, panel = _open_study(_read_study(data_set, folder), "Jo Judge")
     flow = panel.flow("Review")
-    _wait(lambda: flow.client is not None)
-    queue = panel.flow("Review").page.judging.queue
-    _wait(lambda: queue.count() > 0)
+    _wait(lambda: flow.page.judging.queue.count() > 0)
     flow.judging.take_up("c0001")
     _wait(lambda: panel.session.case is not None and panel.session.case.is_loaded)
     _wait(lambda: flow.judging.dispute is not None and panel.jobs.wait(0))
@@ -223,6 +211,23 @@ def _take_review(data_set: Path, folder: Path, picture: Path) -> None:
     viewer.scene.camera.zoom *= 2
     panel.findChild(object, "review_next_difference").click()
     _keep(viewer, panel, picture)
+
+
+def _open_study(study: Path, person: str) -> "tuple[napari.Viewer, MamamiaDock]":
+    """Return a window in which a person has opened a study."""
+    import napari
+
+    from napari_mamamia.widgets.dock.place import show_dock
+
+    viewer = napari.Viewer(title="napari", show=True)
+    viewer.theme = "dark"
+    viewer.window.resize(WIDTH, HEIGHT)
+    panel = show_dock(viewer, "Review")
+    panel.reading.enter()
+    flow = panel.flow("Review")
+    flow.open_study(study, person)
+    _wait(lambda: flow.client is not None)
+    return viewer, panel
 
 
 def _read_study(data_set: Path, folder: Path) -> Path:
@@ -280,20 +285,8 @@ def _take_findings(data_set: Path, picture: Path) -> None:
 
 def _take_blind_reading(data_set: Path, folder: Path, picture: Path) -> None:
     """Show a reader the first case of a study that hides predictions, masks and numbers."""
-    import napari
-
-    from napari_mamamia.widgets.dock.place import show_dock
-
-    study = _begin_study(data_set, folder)
-    viewer = napari.Viewer(title="napari", show=True)
-    viewer.theme = "dark"
-    viewer.window.resize(WIDTH, HEIGHT)
-    panel = show_dock(viewer, "Review")
-    panel.reading.enter()
-    flow = panel.flow("Review")
-    flow.open_study(study, "Ana López")
-    _wait(lambda: flow.client is not None)
-    flow.reading.take_next()
+    viewer, panel = _open_study(_begin_study(data_set, folder), "Ana López")
+    panel.flow("Review").reading.take_next()
     _wait(lambda: panel.session.case is not None and panel.session.case.is_loaded)
     _keep(viewer, panel, picture)
 
