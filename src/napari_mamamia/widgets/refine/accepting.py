@@ -188,12 +188,8 @@ class Accepting(WindowPart):
         if self._session.is_coming:
             self._notifier.hint(tr("A case is opening: look at it, then press again."))
         elif self._looks_left:
-            self._notifier.hint(
-                tr(
-                    "{case_id} has just opened: look at it, then press again.",
-                    case_id=self._session.case_id,
-                )
-            )
+            case_id = self._session.case_id
+            self._notifier.hint(tr("Look at {case_id} first, then press again.", case_id=case_id))
         elif self._session.study:
             self._accept_reading()
         elif find_page(self._current_page()).step == "Work list":
